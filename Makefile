@@ -1,0 +1,36 @@
+# make run   set up .venv and run the main job on the built-in data
+# make test  set up .venv and run style, types and tests
+.PHONY: run test test-slow format clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+run: .venv/runtime
+	$(BIN)/rotta run
+
+test: .venv/development
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+test-slow: .venv/development
+	$(BIN)/pytest -m slow
+
+format: .venv/development
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build
+
+.venv/runtime: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'rotta needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)'; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/development: .venv/runtime
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

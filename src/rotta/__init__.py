@@ -1,0 +1,34 @@
+"""Practical test-time adaptation: streams that drift, and models that keep up.
+
+Example:
+    >>> import rotta
+    >>> net = rotta.load_source("digits")
+    >>> stream = rotta.Stream(rotta.load_dataset("digits-c"), delta=0.1, batch_size=64, seed=0)
+    >>> stream.domains[:3]
+    ('motion_blur', 'snow', 'fog')
+"""
+
+from rotta.corruptions import CORRUPTIONS, corrupt
+from rotta.datasets import DATASETS, load_dataset
+from rotta.evaluate import evaluate
+from rotta.models import ARCHITECTURES, SOURCES, error_rate, load_source, train
+from rotta.streams import ORDERS, SETTINGS, Batch, Stream
+from rotta.versions import __version__
+
+__all__ = [
+    "ARCHITECTURES",
+    "CORRUPTIONS",
+    "DATASETS",
+    "ORDERS",
+    "SETTINGS",
+    "SOURCES",
+    "Batch",
+    "Stream",
+    "__version__",
+    "corrupt",
+    "error_rate",
+    "evaluate",
+    "load_dataset",
+    "load_source",
+    "train",
+]

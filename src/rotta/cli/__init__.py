@@ -1,0 +1,52 @@
+"""The command line: one file per command, each thin."""
+
+import sys
+
+import typer
+
+from rotta.cli import corrupt, run, show, stream, train
+from rotta.cli.console import errors
+from rotta.versions import __version__
+
+app = typer.Typer(
+    name="rotta",
+    help="Practical test-time adaptation: streams that drift, and models that keep up.",
+    epilog="Start with `rotta run`: built-in data, no download. Then `rotta list`.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+) -> None:
+    if version:
+        typer.echo(f"rotta {__version__}")
+        raise typer.Exit
+
+
+app.command("run")(run.run)
+app.command("list")(show.show)
+app.command("stream")(stream.stream)
+app.command("corrupt")(corrupt.corrupt)
+app.command("train")(train.train)
+
+
+def main() -> None:
+    """Run the command; a user's mistake ends in one sentence and exit code 2."""
+    try:
+        app()
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        errors.print(f"[bold red]error:[/] {_plain(error)}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        errors.print("stopped")
+        sys.exit(130)
+
+
+def _plain(error: Exception) -> str:
+    from rich.markup import escape
+
+    return escape(str(error) or type(error).__name__)

@@ -1,0 +1,93 @@
+"""Options that several commands share, with their help."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Seed = Annotated[int, typer.Option(help="Of everything random.", min=0)]
+Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N; auto takes a GPU if there is one.")]
+Limit = Annotated[
+    int | None, typer.Option(help="Only the first N images of each domain.", metavar="N", min=1)
+]
+Frost = Annotated[
+    Path | None,
+    typer.Option(
+        help="A folder of frost pictures, instead of those in $ROTTA_HOME/data/frost or in the "
+        "package imagecorruptions, or procedural ones.",
+        metavar="DIR",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Download what is missing without asking.")]
+Setting = Annotated[
+    str, typer.Option(help="fully, continual, non-iid or ptta: see `rotta list streams`.")
+]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        help="Domains in the order of their visit, a,b,c; or 0 to 9 for one of the paper's ten.",
+        metavar="ORDER",
+    ),
+]
+Severity = Annotated[int, typer.Option(help="Of the corruptions, 1 to 5.")]
+Visits = Annotated[int, typer.Option(help="How often the whole order comes round.")]
+BatchSize = Annotated[int, typer.Option(help="Images per batch, from 1.")]
+ImageSize = Annotated[
+    int | None, typer.Option(help="Side of the images of `domains:PATH`, in pixels.", metavar="PX")
+]
+
+
+def names(text: str) -> list[str]:
+    """``"a, b"`` to ``["a", "b"]``."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def parse_order(text: str | None) -> int | list[str] | None:
+    """An order as :class:`rotta.Stream` takes it."""
+    if text is None:
+        return None
+    return int(text) if text.strip().isdigit() else names(text)
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """``"10,1,inf"`` to floats.
+
+    Raises:
+        ValueError: something between the commas is no number.
+    """
+    try:
+        return [float(part) for part in names(text)]
+    except ValueError as error:
+        raise ValueError(f"{option} takes numbers separated by commas, not {text!r}") from error
+
+
+def whole_numbers(text: str, option: str) -> list[int]:
+    """``"1,5"`` to integers.
+
+    Raises:
+        ValueError: something between the commas is no whole number.
+    """
+    try:
+        return [int(part) for part in names(text)]
+    except ValueError as error:
+        message = f"{option} takes whole numbers separated by commas, not {text!r}"
+        raise ValueError(message) from error
+
+
+def pick_device(text: str) -> str:
+    """``auto`` to ``cuda`` or ``cpu``; a CUDA device that is not there is refused.
+
+    Raises:
+        ValueError: no such device.
+    """
+    import torch
+
+    if text == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(text)
+    except RuntimeError as error:
+        raise ValueError(f"unknown device {text!r}: use cpu, cuda, cuda:N or auto") from error
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"there is no {text} here: use --device cpu")
+    return text

@@ -1,0 +1,150 @@
+"""Writing a corrupted test set in the layout of CIFAR-10-C, with a record of how it was made."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from rotta.atomic import replacing
+from rotta.corruptions import SEVERITIES, check_severity, load_textures
+from rotta.datasets.base import Dataset, ImageSet
+from rotta.datasets.corrupted_folder import (
+    DOMAIN_ORDER,
+    LABELS_FILE,
+    PROVENANCE_FILE,
+)
+from rotta.datasets.download import Progress
+from rotta.datasets.generated import GENERATION, Recipe, corrupted_pieces
+from rotta.registry import lookup
+from rotta.versions import versions
+
+
+def write_corrupted(
+    dataset: Dataset,
+    out: Path,
+    *,
+    corruptions: Iterable[str] = DOMAIN_ORDER,
+    severities: Iterable[int] = SEVERITIES,
+    seed: int = 0,
+    frost: Path | None = None,
+    device: str = "cpu",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Corrupt a clean dataset into ``out``; ``corrupted:<out>`` reads it back.
+
+    Writes ``<corruption>.npy``, uint8 (S·N, H, W, 3), ``labels.npy``, int64 (S·N,), and
+    ``provenance.json``. With all five severities this is exactly the published layout; with
+    fewer, the stacks hold only those, in ascending order, and ``provenance.json`` says which.
+    Each file appears when it is complete, the labels and the record last, so an interrupted
+    folder is never taken for a whole one.
+
+    Args:
+        dataset: With the one domain ``clean``, such as ``digits`` or ``cifar10``.
+        out: The folder, made if need be.
+        corruptions: Names from ``rotta.corruptions.CORRUPTIONS``.
+        severities: From 1 to 5.
+        seed: Of all that is random in the corruptions.
+        frost: A folder of frost pictures, instead of those found by themselves.
+        device: Where to compute.
+        overwrite: Replace the files of an earlier run.
+        progress: Called with the images written and the images in all.
+
+    Raises:
+        ValueError: A name or severity is unknown, the dataset is not a clean one, or files would
+            be overwritten; nothing has been written then.
+    """
+    names = _checked_corruptions(corruptions)
+    levels = _checked_severities(severities)
+    if dataset.domains != ("clean",):
+        raise ValueError(
+            f"{dataset.name} has the domains {', '.join(dataset.domains)}; only a clean dataset "
+            "such as digits, cifar10 or cifar100 can be corrupted"
+        )
+    _make_room(out, names, overwrite)
+    recipe = Recipe(seed, load_textures(frost), device)
+    images = dataset.domain("clean")
+    steps = len(names) * len(levels) * len(images.labels)
+    for position, name in enumerate(names):
+        before = position * len(levels) * len(images.labels)
+        report = _shifted(progress, before, steps)
+        _write_stack(out / f"{name}.npy", images, name, levels, recipe, report)
+    with replacing(out / LABELS_FILE) as temporary:
+        np.save(temporary, np.tile(images.labels, len(levels)))
+    record = {
+        "dataset": dataset.name,
+        "classes": dataset.classes,
+        "mirrored": dataset.mirrored,
+        "images": len(images.labels),
+        "corruptions": names,
+        "severities": levels,
+        "seed": seed,
+        "frost": recipe.frost,
+        "source": dict(dataset.provenance),
+        "generation": GENERATION,
+        "versions": versions(),
+    }
+    with replacing(out / PROVENANCE_FILE) as temporary:
+        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _checked_corruptions(corruptions: Iterable[str]) -> tuple[str, ...]:
+    """The names, each once, as they came."""
+    names = tuple(dict.fromkeys(corruptions))
+    if not names:
+        raise ValueError("no corruption was named; name at least one, such as fog")
+    for name in names:
+        lookup(dict.fromkeys(DOMAIN_ORDER), name, "corruption")
+    return names
+
+
+def _checked_severities(severities: Iterable[int]) -> tuple[int, ...]:
+    """The severities, each once, ascending."""
+    levels = tuple(sorted(set(severities)))
+    if not levels:
+        raise ValueError("no severity was named; name at least one from 1 to 5")
+    for severity in levels:
+        check_severity(severity)
+    return levels
+
+
+def _make_room(out: Path, names: tuple[str, ...], overwrite: bool) -> None:
+    """Refuse to overwrite, or else unmark the folder as complete before its files change."""
+    closing = [out / LABELS_FILE, out / PROVENANCE_FILE]
+    existing = [path for path in (*(out / f"{n}.npy" for n in names), *closing) if path.exists()]
+    if existing and not overwrite:
+        found = ", ".join(path.name for path in existing)
+        raise ValueError(f"{out} already holds {found}; choose another folder, or overwrite")
+    for path in closing:
+        path.unlink(missing_ok=True)
+
+
+def _write_stack(
+    path: Path,
+    images: ImageSet,
+    corruption: str,
+    severities: tuple[int, ...],
+    recipe: Recipe,
+    progress: Progress | None,
+) -> None:
+    """One corruption at all its severities, streamed to its file."""
+    count = len(images.labels)
+    _, channels, height, width = images.images(np.zeros(1, np.int64)).shape
+    shape = (len(severities) * count, height, width, channels)
+    with replacing(path) as temporary:
+        stack = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
+        for block, severity in enumerate(severities):
+            offset = block * count
+            for piece, pixels in corrupted_pieces(images, count, corruption, severity, recipe):
+                stack[offset + piece.start : offset + piece.stop] = pixels
+                if progress:
+                    progress(offset + piece.stop, len(stack))
+        stack.flush()
+
+
+def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
+    """A callback for one file that reports to the callback of all files."""
+    if progress is None:
+        return None
+    return lambda done, _: progress(before + done, total)

@@ -1,0 +1,157 @@
+"""Read and write weight files, without ever running what is in them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from rotta.atomic import replacing
+
+Weights = dict[str, Tensor]
+
+SUFFIXES = (".safetensors", ".pt", ".pth", ".tar")
+"""Endings of the files that `read_weights` reads."""
+
+SCALE = "::scale"
+_WRAPPERS = ("state_dict", "model", "model_state_dict", "net")
+_PREFIXES = ("module.", "model.", "normalize.")
+# what wrappers that normalise in front of a network call the two buffers
+_RENAMED = {"mean": "mu", "std": "sigma"}
+
+
+def read_weights(path: Path) -> tuple[Weights, dict[str, str]]:
+    """Read a weight file of this package, RobustBench, torchvision or a training script.
+
+    Wrappers such as ``{"state_dict": …}`` and prefixes such as ``module.`` are taken off, int8
+    weights are multiplied by their scales, floating-point numbers become float32.
+
+    Args:
+        path: A ``.safetensors``, ``.pt``, ``.pth`` or ``.tar`` file.
+
+    Returns:
+        Tensors on the CPU by name, and the file's metadata (empty for anything but safetensors).
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is cut off, holds code, or holds something other than weights.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "tiny.safetensors"
+        >>> save_weights(file, nn.Linear(2, 1, bias=False), {"arch": "tiny"})
+        >>> weights, metadata = read_weights(file)
+        >>> weights["weight"].shape, metadata["arch"]
+        (torch.Size([1, 2]), 'tiny')
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"no weight file at {path}")
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"{path} should end in one of {', '.join(SUFFIXES)}")
+    if path.suffix == ".safetensors":
+        content, metadata = _read_safetensors(path)
+    else:
+        content, metadata = _read_torch(path), {}
+    return _float32(_rescale(_rename(_unwrap(content, path), path), path)), metadata
+
+
+def save_weights(
+    path: Path, model: nn.Module, metadata: Mapping[str, str], *, half: bool = False
+) -> None:
+    """Write a model's parameters and buffers as safetensors; the file is whole or not there.
+
+    Args:
+        path: Where to; should end in ``.safetensors``.
+        model: Whose weights.
+        metadata: Facts for the reader, such as ``arch`` and ``classes``.
+        half: Store floating-point numbers in 16 bits.
+
+    Raises:
+        ValueError: Another ending, or a number too large for 16 bits.
+    """
+    if path.suffix != ".safetensors":
+        raise ValueError(f"weights are saved as safetensors: end {path} in .safetensors")
+    stored = {name: _stored(name, x, half) for name, x in model.state_dict().items()}
+    with replacing(path) as temporary:
+        save_file(stored, temporary, metadata=dict(metadata))
+
+
+def _stored(name: str, x: Tensor, half: bool) -> Tensor:
+    if half and x.is_floating_point():
+        x = x.half()
+        if not x.isfinite().all():
+            raise ValueError(f"{name} does not fit into 16 bits: save with half=False")
+    # clone: safetensors refuses tensors that share memory or are laid out channels-last
+    return x.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def _read_safetensors(path: Path) -> tuple[object, dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(
+            f"{path} is not a whole safetensors file ({error}): fetch or save it again"
+        ) from error
+
+
+def _read_torch(path: Path) -> object:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a foreign file can fail in any way at all
+        # PyTorch's own message is left out: it advises to load such a file unsafely
+        raise ValueError(
+            f"{path} was not loaded: it is cut off, no PyTorch file, or holds code besides "
+            "weights. Fetch it again, or save its state_dict as safetensors"
+        ) from error
+
+
+def _unwrap(content: object, path: Path) -> Mapping[str, Tensor]:
+    while isinstance(content, Mapping):
+        inner = (content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping))
+        wrapped = next(inner, None)
+        if wrapped is None:
+            break
+        content = wrapped
+    if not isinstance(content, Mapping) or not content:
+        raise ValueError(f"{path} holds no weights: expected tensors by name")
+    foreign = [key for key, x in content.items() if not isinstance(x, Tensor)]
+    if foreign:
+        raise ValueError(f"{path} holds more than weights: {foreign[0]!r} is not a tensor")
+    return content
+
+
+def _rename(content: Mapping[str, Tensor], path: Path) -> Weights:
+    weights: Weights = {}
+    for name, x in content.items():
+        own = _own_name(name)
+        if own in weights:
+            raise ValueError(f"{path} holds {own!r} twice, under different prefixes")
+        weights[own] = x
+    return weights
+
+
+def _own_name(name: str) -> str:
+    prefix = next((p for p in _PREFIXES if name.startswith(p)), None)
+    return _RENAMED.get(name, name) if prefix is None else _own_name(name.removeprefix(prefix))
+
+
+def _rescale(weights: Weights, path: Path) -> Weights:
+    """Multiply int8 weights by their scales, which lie beside them as ``<name>::scale``."""
+    plain: Weights = {}
+    for name, x in weights.items():
+        if name.endswith(SCALE):
+            if name.removesuffix(SCALE) not in weights:
+                raise ValueError(f"{path} holds {name!r} but not the weights that it scales")
+            continue
+        scale = weights.get(name + SCALE)
+        if scale is None and x.dtype == torch.int8:
+            raise ValueError(f"{path} holds {name!r} in int8 without {name + SCALE!r}")
+        plain[name] = x if scale is None else x.float() * scale.float()
+    return plain
+
+
+def _float32(weights: Weights) -> Weights:
+    return {name: x.float() if x.is_floating_point() else x for name, x in weights.items()}

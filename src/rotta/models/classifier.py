@@ -1,0 +1,61 @@
+"""What every source network is: features, one linear layer on top, normalisation inside."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+Colour = tuple[float, float, float]
+
+IMAGENET_MEAN: Colour = (0.485, 0.456, 0.406)
+IMAGENET_STD: Colour = (0.229, 0.224, 0.225)
+
+
+class Classifier(nn.Module):
+    """An image classifier that takes RGB in [0, 1] and normalises it itself.
+
+    A network names its last linear layer in ``head_name``, so that files of others keep their key
+    names, and computes everything below it in `features`.
+
+    Args:
+        mu: Subtracted from each colour channel.
+        sigma: What each channel is then divided by.
+    """
+
+    head_name: ClassVar[str]
+    mu: Tensor
+    sigma: Tensor
+
+    def __init__(self, mu: Colour = (0.0, 0.0, 0.0), sigma: Colour = (1.0, 1.0, 1.0)) -> None:
+        super().__init__()
+        self.register_buffer("mu", torch.tensor(mu).view(1, 3, 1, 1))
+        self.register_buffer("sigma", torch.tensor(sigma).view(1, 3, 1, 1))
+
+    @property
+    def head(self) -> nn.Linear:
+        """The last layer: (B, D) features to (B, num_classes) logits."""
+        layer = getattr(self, self.head_name)
+        assert isinstance(layer, nn.Linear)
+        return layer
+
+    def normalise(self, x: Tensor) -> Tensor:
+        """Shift and scale RGB in [0, 1], (B, 3, H, W), to what the first layer was trained on."""
+        return (x - self.mu) / self.sigma
+
+    def features(self, x: Tensor) -> Tensor:
+        """Penultimate features, (B, D), of RGB images in [0, 1], (B, 3, H, W)."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes), of RGB images in [0, 1], (B, 3, H, W)."""
+        logits: Tensor = self.head(self.features(x))
+        return logits
+
+
+def initialise_layers(model: nn.Module) -> None:
+    """He initialisation for convolutions (fan-out), zero bias for linear layers."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        elif isinstance(module, nn.Linear):
+            nn.init.zeros_(module.bias)
