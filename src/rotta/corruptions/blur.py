@@ -1,6 +1,7 @@
 """Blur: defocus, glass, motion, zoom. Lengths in pixels grow with the shorter side / 32."""
 
 import math
+from collections import Counter
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,7 @@ from rotta.corruptions.resample import (
     separable_filter,
     side_scale,
     weighted_sum,
+    zoom_sizes,
 )
 
 
@@ -109,20 +111,24 @@ def motion_blur(levels: Tensor, severity: int, draws: Draws) -> Tensor:
 def zoom_blur(levels: Tensor, severity: int, draws: Draws) -> Tensor:  # noqa: ARG001
     """Average the image with enlargements of itself, 1 % apart (moving towards the scene)."""
     most = (6, 11, 15, 20, 25)[severity - 1]  # per cent
-    # neighbouring factors often crop and enlarge to the same whole pixels: do those once
-    times: dict[tuple[tuple[int, int], ...], int] = {}
-    factor_for: dict[tuple[tuple[int, int], ...], float] = {}
-    for percent in range(1, most + 1):
-        factor = 1 + percent / 100
-        sizes = tuple(_zoom_sizes(side, factor) for side in levels.shape[-2:])
-        times[sizes] = times.get(sizes, 0) + 1
-        factor_for.setdefault(sizes, factor)
     total = levels * 2  # the image itself, and the enlargement by 1
-    for sizes, count in times.items():
-        total += clipped_zoom(levels, factor_for[sizes]) * count
+    for factor, times in _distinct_zooms(levels.shape[-2], levels.shape[-1], most).items():
+        total += clipped_zoom(levels, factor) * times
     return total.div_(most + 2)
 
 
-def _zoom_sizes(side: int, factor: float) -> tuple[int, int]:
-    kept = math.ceil(side / factor)
-    return kept, round(kept * factor)
+def _distinct_zooms(height: int, width: int, most: int) -> dict[float, int]:
+    """Factors 1.01, 1.02, … that give different pictures, and how many factors give each.
+
+    Neighbouring factors often crop and enlarge to the same whole pixels; those need doing once.
+    """
+    # the step in floating point as it is when counted up from 1: a hair above 0.01, so that
+    # 26 pixels · 1.25 round to 33 as in the published images, not to 32
+    step = 1.01 - 1.0
+    first: dict[tuple[tuple[int, int], tuple[int, int]], float] = {}
+    times: Counter[float] = Counter()
+    for percent in range(1, most + 1):
+        factor = 1.0 + percent * step
+        sizes = (zoom_sizes(height, factor), zoom_sizes(width, factor))
+        times[first.setdefault(sizes, factor)] += 1
+    return times

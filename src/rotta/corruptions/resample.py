@@ -46,15 +46,23 @@ def weighted_sum(parts: list[Tensor], weights: list[float]) -> Tensor:
 
 
 def clipped_zoom(x: Tensor, factor: float) -> Tensor:
-    """Enlarge the centre of ``x``, (B, C, H, W), bilinearly; the size stays."""
+    """Enlarge the centre of ``x``, (B, C, H, W), bilinearly, corners aligned; the size stays."""
     height, width = x.shape[-2:]
-    kept = [math.ceil(side / factor) for side in (height, width)]
-    top, left = (height - kept[0]) // 2, (width - kept[1]) // 2
-    centre = x[..., top : top + kept[0], left : left + kept[1]]
-    size = [round(side * factor) for side in kept]
+    (rows, grown_rows), (columns, grown_columns) = (
+        zoom_sizes(side, factor) for side in (height, width)
+    )
+    top, left = (height - rows) // 2, (width - columns) // 2
+    centre = x[..., top : top + rows, left : left + columns]
+    size = (grown_rows, grown_columns)
     grown = F.interpolate(centre, size=size, mode="bilinear", align_corners=True)
-    top, left = (size[0] - height) // 2, (size[1] - width) // 2
+    top, left = (grown_rows - height) // 2, (grown_columns - width) // 2
     return grown[..., top : top + height, left : left + width]
+
+
+def zoom_sizes(side: int, factor: float) -> tuple[int, int]:
+    """How many pixels of a side a zoom keeps, and to how many it enlarges them."""
+    kept = math.ceil(side / factor)
+    return kept, round(kept * factor)
 
 
 def motion_blur_along(x: Tensor, angle: Tensor, radius: float, sigma: float) -> Tensor:
