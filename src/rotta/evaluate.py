@@ -33,6 +33,7 @@ def evaluate(method: Callable[[Tensor], Tensor], stream: Iterable[Batch]) -> Ite
         stream: Batches on the method's device.
 
     Example:
+        >>> import torch
         >>> from types import SimpleNamespace
         >>> batch = SimpleNamespace(x=torch.eye(2), y=torch.tensor([0, 0]))
         >>> [step.wrong.tolist() for step in evaluate(lambda x: x, [batch])]

@@ -272,7 +272,7 @@ def test_a_dataset_that_fails_is_heard(prefetch: int) -> None:
         ({"delta": math.nan, "setting": "fully"}, "delta must be greater than 0"),
         ({"batch_size": 0}, "batch_size must be 1 or more"),
         ({"visits": 0}, "visits must be 1 or more"),
-        ({"severity": 6}, "severity must be 1, 2, 3, 4 or 5, got 6"),
+        ({"severity": 6}, "severity must be 1, 2, 3, 4 or 5, not 6"),
         ({"severity": 0}, "severity must be"),
         ({"seed": -1}, "seed must be 0 or more"),
         ({"prefetch": -1}, "prefetch must be 0 or more"),

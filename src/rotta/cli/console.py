@@ -10,7 +10,6 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -23,7 +22,7 @@ errors = Console(stderr=True)
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error; yields ``progress(done, total)``, to be called as work goes on."""
-    with Progress(*_columns(), console=errors, transient=True) as bar:
+    with _bar() as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -31,19 +30,23 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def described_bar(total: int) -> Iterator[Callable[[str], None]]:
     """A bar of ``total`` steps; yields ``advance(what)``, which also says what is being done."""
-    with Progress(*_columns(), console=errors, transient=True) as bar:
+    with _bar() as bar:
         task = bar.add_task("starting", total=total)
         yield lambda what: bar.update(task, advance=1, description=what)
 
 
-def _columns() -> tuple[ProgressColumn, ...]:
-    return (
+def _bar() -> Progress:
+    """On a terminal only: in a file it would be noise."""
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
+        console=errors,
+        transient=True,
+        disable=not errors.is_terminal,
     )
 
 

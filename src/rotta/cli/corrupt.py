@@ -1,16 +1,25 @@
 """``rotta corrupt``: a corrupted test set on disk."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rotta.cli import options
 from rotta.cli.console import download_question, output, progress_bar
 
+if TYPE_CHECKING:
+    from rotta.datasets import Dataset
+
 
 def corrupt(
-    out: Annotated[Path, typer.Option(help="The folder to write.", metavar="DIR")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="The folder to write; or a .png or .svg, to look at one image first.",
+            metavar="DIR",
+        ),
+    ],
     dataset: Annotated[
         str, typer.Option(help="A clean dataset: digits, cifar10 or cifar100.")
     ] = "digits",
@@ -35,12 +44,15 @@ def corrupt(
     from rotta.corruptions import load_textures
     from rotta.datasets import DOMAIN_ORDER, load_dataset, write_corrupted
 
-    chosen = options.names(corruptions) if corruptions is not None else DOMAIN_ORDER
+    chosen = options.names(corruptions) if corruptions is not None else list(DOMAIN_ORDER)
     levels = options.whole_numbers(severities, "--severities")
     with progress_bar("loading") as progress:
         clean = load_dataset(
             dataset, limit=limit, download=download_question(yes), progress=progress
         )
+    if out.suffix in {".png", ".svg"}:
+        _draw(clean, out, chosen, levels, seed, frost)
+        return
     with progress_bar("corrupting") as progress:
         write_corrupted(
             clean,
@@ -66,3 +78,30 @@ def corrupt(
             f"corrupted:{out} knows",
             soft_wrap=True,
         )
+
+
+def _draw(
+    clean: "Dataset",
+    out: Path,
+    corruptions: list[str],
+    severities: list[int],
+    seed: int,
+    frost: Path | None,
+) -> None:
+    """The first image, corrupted in every way that was asked for."""
+    import numpy as np
+
+    from rotta.corruptions import corrupt, load_textures
+    from rotta.report.image_grid import draw_grid
+
+    image = clean.domain(clean.domains[0]).images(np.array([0])).float() / 255
+    textures = load_textures(frost)
+    rows = [
+        [
+            corrupt(image, name, severity, seed=seed, index=[0], textures=textures)[0]
+            for name in corruptions
+        ]
+        for severity in severities
+    ]
+    draw_grid(rows, out, columns=corruptions, rows=[f"severity {s}" for s in severities])
+    output.print(f"{out}: {len(corruptions)} corruptions × {len(severities)} severities")

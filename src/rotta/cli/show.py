@@ -22,7 +22,9 @@ def show(
     listings = [what] if what else list(_LISTINGS)
     for name in listings:
         headings, rows = lookup(_LISTINGS, name, "list")
-        table = Table(*headings, title=name, title_justify="left", title_style="bold", box=None)
+        table = Table(title=name, title_justify="left", title_style="bold", box=None)
+        for column, heading in enumerate(headings):
+            table.add_column(heading, no_wrap=column == 0)  # names are there to be copied
         for row in rows():
             table.add_row(*row)
         output.print(table)

@@ -49,6 +49,10 @@ class Draws:
         self._keys = keys
         self._used = 0
 
+    def zeros(self, *shape: int) -> Tensor:
+        """Nothing drawn yet: zeros for every image, (B, *shape), float32."""
+        return torch.zeros(len(self._keys), *shape, device=self._keys.device)
+
     def integers32(self, *shape: int) -> Tensor:
         """Integers over the whole range of int32, (B, *shape)."""
         return self._words(torch.int32, *shape)

@@ -90,11 +90,19 @@ def _read_folder(folder: Path, origin: str) -> Textures:
     files = sorted(f for f in folder.glob("*") if f.suffix.lower() in {".png", ".jpg", ".jpeg"})
     if not files:
         raise ValueError(f"no pictures of frost in {folder}: it needs .png or .jpg files")
-    pictures = tuple(np.asarray(Image.open(file).convert("RGB")) for file in files[:_USED])
+    pictures = tuple(_read_picture(file) for file in files[:_USED])
     smallest = min(min(picture.shape[:2]) for picture in pictures)
     if smallest < 200:
         raise ValueError(f"pictures of frost must be at least 200 pixels a side: {folder}")
     return Textures(pictures, origin)
+
+
+def _read_picture(file: Path) -> NDArray[np.uint8]:
+    try:
+        with Image.open(file) as picture:
+            return np.asarray(picture.convert("RGB"))
+    except OSError as error:
+        raise ValueError(f"{file} is no picture that can be read: {error}") from error
 
 
 def _resize(picture: NDArray[np.uint8], scale: float) -> Tensor:
@@ -125,5 +133,6 @@ def _ice(number: int, height: int = 400, width: int = 600) -> NDArray[np.uint8]:
     ridges = torch.exp(-4.0 * needles).amax(0)
     grain = 0.15 * smooth(200, 300)
     light = torch.sigmoid(1.2 * patches) * (0.35 + 0.9 * ridges) + grain * ridges
-    tint = torch.tensor([0.85, 0.95, 1.0])[:, None, None]
+    light = 0.45 + 0.55 * light  # about as bright and as contrasty as the photographs
+    tint = torch.tensor([0.8, 0.95, 1.0])[:, None, None]
     return (light.clamp(0, 1) * tint * 255).to(torch.uint8).permute(1, 2, 0).contiguous().numpy()

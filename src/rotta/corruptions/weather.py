@@ -93,7 +93,7 @@ def _diamond_square(side: int, decay: float, draws: Draws) -> Tensor:
         noise = draws.uniform(*total.shape[1:], low=-swell, high=swell)
         return total.mul(0.25).add_(noise.mul_(swell))
 
-    cloud = torch.zeros_like(draws.uniform(side, side))
+    cloud = draws.zeros(side, side)
     swell, step = 100.0, side
     while step >= 2:
         half = step // 2

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rotta.corruptions import check_severity
 from rotta.datasets.base import Dataset, ImageSet, Indices, Labels
 from rotta.registry import lookup
 from rotta.streams.cutting import Piece, cut, locate, num_batches
@@ -110,8 +111,7 @@ class Stream:
         check_delta(delta)
         _check_at_least(1, visits=visits, batch_size=batch_size)
         _check_at_least(0, seed=seed, prefetch=prefetch)
-        if severity not in range(1, 6):
-            raise ValueError(f"severity must be 1, 2, 3, 4 or 5, got {severity}")
+        check_severity(severity)
         self.dataset = dataset
         self.delta = delta if self.setting.correlated else math.inf
         self.severity = severity
