@@ -21,7 +21,7 @@ from rotta.corruptions.resample import (
 
 
 @corruption
-def defocus_blur(levels: Tensor, severity: int, draws: Draws) -> Tensor:  # noqa: ARG001
+def defocus_blur(levels: Tensor, severity: int, _draws: Draws) -> Tensor:
     """Spread each pixel over a disk, softened by a 3×3 Gaussian (a lens out of focus).
 
     The radius grows with the side; the Gaussian, there against aliasing, stays.
@@ -108,7 +108,7 @@ def motion_blur(levels: Tensor, severity: int, draws: Draws) -> Tensor:
 
 
 @corruption
-def zoom_blur(levels: Tensor, severity: int, draws: Draws) -> Tensor:  # noqa: ARG001
+def zoom_blur(levels: Tensor, severity: int, _draws: Draws) -> Tensor:
     """Average the image with enlargements of itself, 1 % apart (moving towards the scene)."""
     most = (6, 11, 15, 20, 25)[severity - 1]  # per cent
     total = levels * 2  # the image itself, and the enlargement by 1

@@ -14,7 +14,7 @@ from rotta.corruptions.resample import gaussian_taps
 
 
 @corruption
-def contrast(levels: Tensor, severity: int, draws: Draws) -> Tensor:  # noqa: ARG001
+def contrast(levels: Tensor, severity: int, _draws: Draws) -> Tensor:
     """Pull every value towards the mean of its channel."""
     factor = (0.75, 0.5, 0.4, 0.3, 0.15)[severity - 1]
     # float64: sums of whole levels are exact, in whatever order they are added
@@ -92,7 +92,7 @@ def _smoothing(side: int, sigma: float) -> Tensor:
 
 
 @corruption
-def pixelate(levels: Tensor, severity: int, draws: Draws) -> Tensor:  # noqa: ARG001
+def pixelate(levels: Tensor, severity: int, _draws: Draws) -> Tensor:
     """Reduce with a box filter and enlarge again."""
     share = (0.95, 0.9, 0.85, 0.75, 0.65)[severity - 1]
     height, width = levels.shape[-2:]
@@ -122,6 +122,6 @@ def _nearest(large: int, small: int) -> Tensor:
 
 
 @corruption
-def jpeg_compression(levels: Tensor, severity: int, draws: Draws) -> Tensor:  # noqa: ARG001
+def jpeg_compression(levels: Tensor, severity: int, _draws: Draws) -> Tensor:
     """Encode and decode as JPEG with 4:2:0 chroma. Blocks are 8 pixels at any image size."""
     return recompress(levels, quality=(80, 65, 58, 50, 40)[severity - 1])

@@ -111,7 +111,7 @@ def _diamond_square(side: int, decay: float, draws: Draws) -> Tensor:
 
 
 @corruption
-def brightness(levels: Tensor, severity: int, draws: Draws) -> Tensor:  # noqa: ARG001
+def brightness(levels: Tensor, severity: int, _draws: Draws) -> Tensor:
     """Raise V of HSV; hue and saturation stay, so the three channels grow by one factor."""
     gain = 255 * (0.05, 0.1, 0.15, 0.2, 0.3)[severity - 1]
     value = levels.amax(1, keepdim=True)
