@@ -28,6 +28,7 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'rotta needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)'; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo 'installing PyTorch and what else is needed: a few minutes the first time'
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 

@@ -32,7 +32,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     x = _images(arguments.images, arguments.side).to(arguments.device)
-    seconds = {name: [] for name in CORRUPTIONS}  # type: dict[str, list[float]]
+    seconds: dict[str, list[float]] = {name: [] for name in CORRUPTIONS}
     for name in CORRUPTIONS:
         _timed(x[:64], name, arguments.severity)
     for _ in range(arguments.repeats):  # interleaved, so that a slow minute hits all alike
@@ -52,7 +52,7 @@ def main() -> None:
             "total_seconds": total,
             "original_generator_seconds": ORIGINAL_SECONDS,
             "frost": load_textures().origin,
-            "provenance": provenance(arguments.device, {}),
+            "provenance": provenance(arguments.device, {"images": "synthetic"}),
         }
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(result, indent=2) + "\n")

@@ -52,6 +52,13 @@ def test_nothing_imports_the_command_line() -> None:
             assert "cli" not in set(imports(file)), file
 
 
+def test_one_order_is_stated_in_two_layers_and_is_one() -> None:
+    from rotta.datasets import DOMAIN_ORDER
+    from rotta.streams import PAPER_ORDER
+
+    assert DOMAIN_ORDER == PAPER_ORDER
+
+
 def test_the_library_starts_without_the_command_lines_packages() -> None:
     heavy = ["typer", "rich", "sklearn", "matplotlib", "torchvision", "timm"]
     code = f"import sys, rotta; print([m for m in {heavy} if m in sys.modules])"

@@ -8,9 +8,10 @@ Example:
     ('motion_blur', 'snow', 'fog')
 """
 
+from rotta.adapters import Source
 from rotta.corruptions import CORRUPTIONS, corrupt
 from rotta.datasets import DATASETS, load_dataset
-from rotta.evaluate import evaluate
+from rotta.evaluate import Step, evaluate
 from rotta.models import ARCHITECTURES, SOURCES, error_rate, load_source, train
 from rotta.streams import ORDERS, SETTINGS, Batch, Stream
 from rotta.versions import __version__
@@ -23,6 +24,8 @@ __all__ = [
     "SETTINGS",
     "SOURCES",
     "Batch",
+    "Source",
+    "Step",
     "Stream",
     "__version__",
     "corrupt",

@@ -1,7 +1,7 @@
 """Files that are either complete or not there."""
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +15,7 @@ def replacing(path: Path) -> Iterator[Path]:
     file or the new one.
 
     Example:
+        >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
         >>> with replacing(folder / "a.txt") as temporary:
         ...     _ = temporary.write_text("whole")
@@ -22,17 +23,12 @@ def replacing(path: Path) -> Iterator[Path]:
         ['a.txt']
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+    temporary.touch(exist_ok=False)
     try:
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        # mkstemp makes private files; a finished one gets the permissions any new file would
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """What a run leaves behind: its errors, its configuration, and what they came from."""
 
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Mapping
@@ -66,6 +67,9 @@ def device_name(device: torch.device) -> str:
 
 def _commit() -> str:
     """The commit of the checkout that this file is in, with a + if something was changed."""
+    stated = os.environ.get("ROTTA_COMMIT")  # for copies of a checkout that travel without .git
+    if stated:
+        return stated
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:

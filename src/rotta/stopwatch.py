@@ -25,28 +25,29 @@ class Stopwatch:
         self, method: Callable[[Tensor], Tensor], device: torch.device | str = "cpu"
     ) -> None:
         self._method = method
-        self._on_gpu = torch.device(device).type == "cuda"
+        self._device = torch.device(device)
         self._milliseconds: list[float] = []
         self._events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
 
     def __call__(self, x: Tensor) -> Tensor:
         """Call the method and note the time."""
-        if not self._on_gpu:
+        if self._device.type != "cuda":
             start = time.perf_counter()
             result = self._method(x)
             self._milliseconds.append(1000 * (time.perf_counter() - start))
             return result
         begin, end = _event(), _event()
-        begin.record()
-        result = self._method(x)
-        end.record()
+        with torch.cuda.device(self._device):
+            begin.record()
+            result = self._method(x)
+            end.record()
         self._events.append((begin, end))
         return result
 
     def median_ms(self) -> float:
         """Median over all calls; waits for a GPU to finish them."""
         if self._events:
-            torch.cuda.synchronize()
+            torch.cuda.synchronize(self._device)
             self._milliseconds += [begin.elapsed_time(end) for begin, end in self._events]
             self._events.clear()
         return statistics.median(self._milliseconds) if self._milliseconds else float("nan")

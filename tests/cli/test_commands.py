@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,28 @@ def test_run_scores_the_source_model_and_draws_the_stream(tmp_path: Path) -> Non
         assert picture.width > 1000
 
 
+def test_run_takes_what_it_is_told(tmp_path: Path) -> None:
+    words = ("run", "--limit", "20", "--order", "fog", "--visits", "3", "--batch-size", "7")
+    done = rotta(*words, "--setting", "fully", "--severity", "1", "--out", "result")
+    assert "9 batches, 60 images, Fully TTA" in done.output  # 3 visits of 20: 7 + 7 + 6
+    config = json.loads((tmp_path / "result" / "result.json").read_text())["config"]
+    assert (config["severity"], config["visits"], config["batch_size"]) == (1, 3, 7)
+    hard = rotta("run", "--limit", "20", "--order", "fog", "--delta", "inf", "--out", "hard")
+    assert hard.exit_code == 0
+    error = {
+        name: json.loads((tmp_path / name / "result.json").read_text())["methods"]["source"]
+        for name in ("result", "hard")
+    }
+    assert error["result"]["average_error"] < error["hard"]["average_error"]
+
+
+def test_a_run_does_not_replace_another_unasked(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert rotta("run", "--limit", "5", "--order", "fog").exit_code == 0
+    names = sorted(p.name for p in (tmp_path / "runs").iterdir())
+    assert names == ["digits-c-ptta-seed0", "digits-c-ptta-seed0-2"]
+
+
 def test_stream_draws_one_row_per_delta(tmp_path: Path) -> None:
     for deltas in ("0.1", "inf,1,0.1,0.01"):
         assert rotta("stream", "--deltas", deltas, "--out", f"{len(deltas)}.png").exit_code == 0
@@ -64,7 +87,8 @@ def test_corrupt_writes_the_published_layout(tmp_path: Path) -> None:
     labels = np.load(tmp_path / "digits-c" / "labels.npy")
     assert (fog.shape, fog.dtype) == ((60, 32, 32, 3), np.uint8)
     assert labels.shape == (60,)
-    again = rotta("run", "--dataset", "corrupted:digits-c", "--severity", "3", "--out", "out")
+    words = ("run", "--dataset", "corrupted:digits-c", "--source", "digits", "--severity", "3")
+    again = rotta(*words, "--out", "out")
     assert again.exit_code == 0, again.output
 
 
@@ -86,12 +110,35 @@ def test_train_writes_weights_that_load(tmp_path: Path) -> None:
     assert not (tmp_path / "net.safetensors.training").exists()
 
 
+TRAIN = ("train", "--arch", "wrn-10-1", "--dataset", "digits")
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (("run", "--severity", "6"), "severity must be 1, 2, 3, 4 or 5"),
         (("run", "--dataset", "digit-c"), "did you mean 'digits-c'"),
         (("run", "--source", "digit"), "did you mean 'digits'"),
+        (("run", "--source", "cifar10-wrn28-10"), "use --source digits"),
+        (("run", "--dataset", "./mine"), "domains:./mine"),
+        (("corrupt", "--out", "look.jpg"), ".png or .svg"),
+        (("corrupt", "--dataset", "digits-c", "--out", "look.png"), "only a clean dataset"),
+        (("corrupt", "--corruptions", "", "--out", "look.png"), "no corruption was named"),
+        (("run", "--device", "mps"), "use cpu, cuda"),
+        (
+            [
+                "train",
+                "--arch",
+                "wrn-10-1",
+                "--dataset",
+                "digits",
+                "--label-smoothing",
+                "2",
+                "--out",
+                "a.safetensors",
+            ],
+            "label_smoothing must be in",
+        ),
         (("run", "--source", "nowhere.safetensors"), "nowhere.safetensors"),
         (("run", "--setting", "pta"), "did you mean 'ptta'"),
         (("run", "--delta", "0"), "delta must be greater than 0"),
@@ -102,11 +149,11 @@ def test_train_writes_weights_that_load(tmp_path: Path) -> None:
         (("list", "corruption"), "did you mean 'corruptions'"),
         (("stream", "--out", "fig.bmp"), ".png or .svg"),
         (("train", "--arch", "wrn", "--dataset", "digits", "--out", "a.safetensors"), "wrn-10-1"),
-        (("train", "--arch", "wrn-10-1", "--dataset", "digits", "--out", "a.pth"), ".safetensors"),
+        ((*TRAIN, "--out", "a.pth"), ".safetensors"),
     ],
 )
 def test_mistakes_end_in_one_sentence_and_no_files(
-    words: tuple[str, ...],
+    words: Sequence[str],
     expected: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

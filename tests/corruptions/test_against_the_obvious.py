@@ -2,6 +2,8 @@
 
 import colorsys
 import math
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -285,3 +287,218 @@ def test_a_folder_without_pictures_is_refused(tmp_path: Path) -> None:
     (tmp_path / "small.png").write_bytes(b"not a picture")
     with pytest.raises(ValueError, match=r"small\.png"):
         load_textures(tmp_path)
+
+
+def drawn_by(name: str, severity: int) -> Draws:
+    """The numbers that image 0 gets under seed 0."""
+    return Draws(image_keys(0, torch.tensor([0]), name, severity))
+
+
+@pytest.mark.parametrize(
+    ("severity", "radius", "sigma"),
+    [(1, 6, 1.0), (2, 6, 1.5), (3, 6, 2.0), (4, 8, 2.0), (5, 9, 2.5)],
+)
+def test_motion_blur_as_a_whole(severity: int, radius: int, sigma: float) -> None:
+    x = picture()
+    angle = float(drawn_by("motion_blur", severity).uniform(low=-45.0, high=45.0))
+    plain = plain_trail(x[0].double().numpy(), angle, radius, sigma)
+    assert np.mean(levels("motion_blur", severity, x)[0].numpy() != plain) < 0.01
+
+
+def plain_trail(image: Picture, angle: float, radius: int, sigma: float) -> Picture:
+    """Edge pixels repeated, whole-pixel offsets, one-sided weights; whole levels come out."""
+    taps = np.exp(-(np.arange(2 * radius + 1) ** 2) / (2 * sigma**2))
+    total = np.zeros_like(image)
+    height, width = image.shape[-2:]
+    for i, weight in enumerate(taps / taps.sum()):
+        down = math.ceil(i * math.sin(math.radians(angle)) - 0.5)
+        right = math.ceil(i * math.cos(math.radians(angle)) - 0.5)
+        rows = np.clip(np.arange(height) + down, 0, height - 1)
+        columns = np.clip(np.arange(width) + right, 0, width - 1)
+        total += weight * image[..., rows[:, None], columns]
+    return np.floor(total + 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("severity", "sigma", "rounds"),
+    [(1, 0.05, 1), (2, 0.25, 1), (3, 0.4, 1), (4, 0.25, 2), (5, 0.4, 2)],
+)
+def test_glass_blur_as_a_whole(severity: int, sigma: float, rounds: int) -> None:
+    x = picture()
+    numbers = drawn_by("glass_blur", severity)
+
+    def blur(image: Picture) -> Picture:
+        smooth = (ndimage.gaussian_filter(c, sigma, mode="nearest", truncate=4) for c in image)
+        return np.stack(list(smooth))
+
+    image = np.floor(blur(x[0].double().numpy()) + 1e-3)
+    for _ in range(rounds):
+        word = numbers.integers32(30, 30)[0].numpy()
+        for row in range(31, 1, -1):
+            for column in range(31, 1, -1):
+                bits = int(word[row - 2, column - 2])
+                down = ((bits & 0xFFFF) * 2 >> 16) - 1
+                right = ((bits >> 16 & 0xFFFF) * 2 >> 16) - 1
+                image[:, row, column] = image[:, row + down, column + right]
+    plain = np.floor(blur(image) + 1e-3)
+    ours = levels("glass_blur", severity, x)[0].numpy()
+    assert np.mean(ours != plain) < 0.01
+
+
+SNOW = [
+    (1, 0.10, 0.2, 1.00, 0.60, 8, 3, 0.95),
+    (2, 0.10, 0.2, 1.00, 0.50, 10, 4, 0.90),
+    (3, 0.15, 0.3, 1.75, 0.55, 10, 4, 0.90),
+    (4, 0.25, 0.3, 2.25, 0.60, 12, 6, 0.85),
+    (5, 0.30, 0.3, 1.25, 0.65, 14, 12, 0.80),
+]
+
+
+@pytest.mark.parametrize(
+    ("severity", "mean", "sigma", "zoom", "threshold", "radius", "blur", "blend"), SNOW
+)
+def test_snow_as_a_whole(
+    severity: int,
+    mean: float,
+    sigma: float,
+    zoom: float,
+    threshold: float,
+    radius: int,
+    blur: int,
+    blend: float,
+) -> None:
+    x = picture()
+    numbers = drawn_by("snow", severity)
+    flakes = numbers.normal(1, 32, 32)[0, 0].double().numpy() * sigma + mean
+    kept = math.ceil(32 / zoom)
+    start = (32 - kept) // 2
+    grown = ndimage.zoom(flakes[start : start + kept, start : start + kept], zoom, order=1)
+    trim = (len(grown) - 32) // 2
+    flakes = grown[trim : trim + 32, trim : trim + 32]
+    flakes[flakes < threshold] = 0
+    flakes = np.floor(np.clip(flakes, 0, 1) * 255 + 1e-3)
+    angle = float(numbers.uniform(low=-135.0, high=-45.0))
+    flakes = plain_trail(flakes[None], angle, radius, blur)[0]
+    image = x[0].double().numpy()
+    grey = 0.299 * image[0] + 0.587 * image[1] + 0.114 * image[2]
+    scene = blend * image + (1 - blend) * np.maximum(image, 1.5 * grey + 127.5)
+    plain = np.floor(np.clip(scene + flakes + np.rot90(flakes, 2), 0, 255) + 1e-3)
+    ours = levels("snow", severity, x)[0].numpy()
+    assert np.mean(np.abs(ours - plain) > 1) < 0.002
+    assert np.mean(ours != plain) < 0.02
+
+
+ELASTIC = [(2, 0.05, 0.2, 0.07), (3, 0.08, 0.06, 0.06), (4, 0.1, 0.04, 0.05), (5, 0.1, 0.03, 0.03)]
+
+
+@pytest.mark.parametrize(("severity", "alpha", "sigma", "affine"), ELASTIC)
+def test_elastic_as_a_whole(severity: int, alpha: float, sigma: float, affine: float) -> None:
+    x = picture()
+    numbers = drawn_by("elastic_transform", severity)
+    column, row = _random_affine(32, 32, 32 * affine, numbers)
+    warped = [
+        ndimage.map_coordinates(c, [row[0].numpy(), column[0].numpy()], order=1, mode="mirror")
+        for c in x[0].double().numpy()
+    ]
+    noise = numbers.uniform(2, 32, 32, low=-1.0, high=1.0)[0].double().numpy()
+    right, down = (
+        ndimage.gaussian_filter(n, 32 * sigma, mode="reflect", truncate=3) * 32 * alpha
+        for n in noise
+    )
+    places = [np.arange(32)[:, None] + down, np.arange(32) + right]
+    plain = [ndimage.map_coordinates(c, places, order=1, mode="reflect") for c in warped]
+    ours = levels("elastic_transform", severity, x)[0].numpy()
+    difference = np.abs(ours - np.floor(np.clip(np.stack(plain), 0, 255) + 1e-3))
+    assert difference.max() <= 1
+    assert difference.mean() < 0.02
+
+
+@pytest.mark.parametrize(
+    ("severity", "weight", "decay"),
+    [(1, 0.2, 3), (2, 0.5, 3), (3, 0.75, 2.5), (4, 1, 2), (5, 1.5, 1.75)],
+)
+def test_fog_as_a_whole(severity: int, weight: float, decay: float) -> None:
+    x = picture()
+    cloud = _diamond_square(32, decay, drawn_by("fog", severity)).double()
+    brightest = x.max().double() / 255
+    plain = (x.double() / 255 + weight * cloud) * brightest / (brightest + weight)
+    assert (
+        levels("fog", severity, x) - torch.floor(plain.clip(0, 1) * 255 + 1e-3)
+    ).abs().max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("severity", "weight", "ice"),
+    [(1, 1, 0.2), (2, 1, 0.3), (3, 0.9, 0.4), (4, 0.85, 0.4), (5, 0.75, 0.45)],
+)
+def test_frost_weighs_image_and_ice(
+    severity: int, weight: float, ice: float, tmp_path: Path
+) -> None:
+    Image.new("RGB", (300, 250), (200, 100, 50)).save(tmp_path / "ice.png")
+    x = picture()
+    y = corrupt(x / 255, "frost", severity, seed=0, index=[0], textures=load_textures(tmp_path))
+    colour = torch.tensor([200.0, 100.0, 50.0]).view(1, 3, 1, 1)
+    plain = torch.floor((weight * x + ice * colour).clip(0, 255) + 1e-3)
+    assert ((y * 255).round() - plain).abs().max() <= 1
+
+
+def test_frost_draws_from_the_first_five_pictures(tmp_path: Path) -> None:
+    for number in range(7):
+        Image.new("RGB", (300, 250), (30 * number,) * 3).save(tmp_path / f"frost{number}.png")
+    x = torch.zeros(300, 3, 32, 32)
+    y = corrupt(x, "frost", 5, seed=0, index=range(300), textures=load_textures(tmp_path))
+    seen = set((y[:, 0, 0, 0] * 255).round().int().tolist())
+    assert seen == {int(0.45 * 30 * number) for number in range(5)}
+
+
+CONSTANTS = {
+    "gaussian": (gaussian_channel, (0.04, 0.06, 0.08, 0.09, 0.10)),
+    "impulse": (impulse_channel, (0.01, 0.02, 0.03, 0.05, 0.07)),
+    "shot": (shot_channel, (500, 250, 100, 75, 50)),
+}
+
+
+@pytest.mark.parametrize("severity", [1, 2, 3, 4, 5])
+def test_noise_has_the_stated_strength(severity: int) -> None:
+    levels_out = np.arange(256)
+    gaussian, sigma = (
+        CONSTANTS["gaussian"][0](severity)[128],
+        CONSTANTS["gaussian"][1][severity - 1],
+    )
+    mean = gaussian @ levels_out
+    assert np.sqrt(gaussian @ (levels_out - mean) ** 2) == pytest.approx(255 * sigma, rel=0.02)
+    impulse = CONSTANTS["impulse"][0](severity)[128]
+    assert impulse[0] == impulse[255] == pytest.approx(CONSTANTS["impulse"][1][severity - 1] / 2)
+    shot, photons = CONSTANTS["shot"][0](severity)[100], CONSTANTS["shot"][1][severity - 1]
+    spread = np.sqrt(shot @ (levels_out - shot @ levels_out) ** 2)
+    assert spread == pytest.approx(255 * np.sqrt(100 / 255 / photons), rel=0.03)
+
+
+@pytest.mark.parametrize(("severity", "gain"), [(1, 0.05), (2, 0.1), (3, 0.15), (4, 0.2), (5, 0.3)])
+def test_brightness_adds_its_constant_to_grey(severity: int, gain: float) -> None:
+    grey = levels("brightness", severity, torch.full((1, 3, 32, 32), 100.0))
+    assert set(grey.flatten().tolist()) == {math.floor(100 + 255 * gain + 1e-3)}
+
+
+@pytest.mark.parametrize(
+    ("severity", "factor"), [(1, 0.75), (2, 0.5), (3, 0.4), (4, 0.3), (5, 0.15)]
+)
+def test_contrast_keeps_its_share_of_the_spread(severity: int, factor: float) -> None:
+    x = picture()
+    spread = levels("contrast", severity, x).std() / x.std()
+    assert spread == pytest.approx(factor, rel=0.06)
+
+
+@pytest.mark.skipif(shutil.which("convert") is None, reason="needs ImageMagick's convert")
+def test_motion_blur_is_imagemagicks(tmp_path: Path) -> None:
+    image = picture()[0].byte().permute(1, 2, 0).numpy()
+    Image.fromarray(image).save(tmp_path / "a.png")
+    for angle in (-40.0, 10.0, -100.0):
+        words = ["convert", "a.png", "-motion-blur", f"9x2.5{angle:+}", "b.png"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False)
+        if done.returncode:
+            pytest.skip("this convert does not do motion blur")
+        theirs = np.array(Image.open(tmp_path / "b.png").convert("RGB")).transpose(2, 0, 1)
+        ours = motion_blur_along(picture(), torch.tensor([angle]), 9, 2.5)[0].numpy()
+        assert np.abs(ours - theirs).max() <= 1
+        assert np.mean(ours != theirs) < 0.01

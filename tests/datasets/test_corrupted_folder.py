@@ -112,8 +112,31 @@ def test_nothing_is_overwritten_unless_told(digits: Dataset, tmp_path: Path) -> 
 
 def test_stacks_of_an_earlier_run_are_not_mixed_in(digits: Dataset, tmp_path: Path) -> None:
     write_corrupted(digits, tmp_path, corruptions=["contrast"])
-    write_corrupted(digits, tmp_path, corruptions=["fog"], severities=[5], overwrite=True)
-    assert load_dataset(f"corrupted:{tmp_path}").domains == ("fog",)
+    with pytest.raises(ValueError, match="also holds contrast"):
+        write_corrupted(digits, tmp_path, corruptions=["fog"], severities=[5], overwrite=True)
+    assert load_dataset(f"corrupted:{tmp_path}").domains == ("contrast",)
+
+
+def test_a_mistake_costs_a_finished_folder_nothing(digits: Dataset, tmp_path: Path) -> None:
+    write_corrupted(digits, tmp_path, corruptions=["frost"], severities=[5])
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match="no folder"):
+        write_corrupted(
+            digits, tmp_path, corruptions=["frost"], frost=tmp_path / "no", overwrite=True
+        )
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("label", [-1, 10**9])
+def test_labels_that_count_no_classes_are_refused(
+    digits: Dataset, tmp_path: Path, label: int
+) -> None:
+    write_corrupted(digits, tmp_path, corruptions=["contrast"], severities=[5])
+    labels = np.load(tmp_path / "labels.npy")
+    labels[0] = label
+    np.save(tmp_path / "labels.npy", labels)
+    with pytest.raises(ValueError, match=r"labels\.npy holds labels from"):
+        load_dataset(f"corrupted:{tmp_path}")
 
 
 def test_an_interrupted_folder_is_not_taken_for_a_whole_one(

@@ -245,3 +245,16 @@ def test_pacs_is_whole() -> None:
     assert dataset.domain("cartoon").images(np.arange(64)).shape == (64, 3, 96, 96)
     test = load_domains(root).sets.values()
     assert 0.18 < sum(len(images.labels) for images in test) / 9991 < 0.22
+
+
+def test_all_splits_agree_about_the_size_of_images(tmp_path: Path) -> None:
+    for number in range(12):
+        side = (64, 100, 300)[number % 3]
+        file = tmp_path / "photo" / "dog" / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (side, side)).save(file)
+    sizes = {
+        load_dataset(f"domains:{tmp_path}", split=split).provenance["image size"]
+        for split in ("train", "test", "all")
+    }
+    assert sizes == {"64"}

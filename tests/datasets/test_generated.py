@@ -1,5 +1,7 @@
 """Corrupted sets that are made here: made once, the same ever after."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from rotta.corruptions import corrupt, load_textures
 from rotta.datasets import load_dataset
 from rotta.datasets.corrupted_folder import DOMAIN_ORDER
 from rotta.datasets.digits import load_digits
-from rotta.datasets.generated import GeneratedDataset, Recipe, generate
+from rotta.datasets.generated import CorruptionRecipe, GeneratedDataset, generate
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +32,7 @@ def digits_c(**options: object) -> GeneratedDataset:
 
 def few() -> GeneratedDataset:
     """Forty digits, where the number does not matter."""
-    return generate("few-c", load_digits(limit=40), Recipe(0, load_textures()))
+    return generate("few-c", load_digits(limit=40), CorruptionRecipe(0, load_textures()))
 
 
 def expected(corruption: str, severity: int, images: int, seed: int = 0) -> torch.Tensor:
@@ -159,3 +161,27 @@ def test_unknown_domains_and_severities_are_answered() -> None:
         digits_c().domain("fogg")
     with pytest.raises(ValueError, match="severity"):
         digits_c().domain("fog", 6)
+
+
+def test_a_disk_that_takes_nothing_is_no_reason_to_stop(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.write_text("a file where the folder should be")
+    with pytest.warns(UserWarning, match="made in memory"):
+        pixels = few().domain("contrast").pixels
+    assert pixels.shape == (40, 32, 32, 3)
+    assert cache.read_text() == "a file where the folder should be"
+
+
+def test_a_full_disk_is_an_error_before_the_first_image(tmp_path: Path) -> None:
+    """Found out later, while writing to the map, it would be a signal that kills the process."""
+    code = (
+        "import resource, sys; from pathlib import Path\n"
+        "from rotta.datasets.generated import new_stack\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "try: new_stack(Path(sys.argv[1]), (1000, 32, 32, 3))\n"
+        "except OSError as error: print('refused', error)\n"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "a.npy")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("refused"), done.stderr

@@ -152,3 +152,42 @@ def test_another_ending_and_a_missing_file(tmp_path: Path) -> None:
         read_weights(tmp_path / "a.npz")
     with pytest.raises(FileNotFoundError, match=r"nowhere\.pt"):
         read_weights(tmp_path / "nowhere.pt")
+
+
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model.", "backbone.", "net.encoder."])
+def test_prefixes_of_wrapped_models_are_seen_through(tmp_path: Path, prefix: str) -> None:
+    weights = build("wrn-10-1", 4).state_dict()
+    torch.save({prefix + name: x for name, x in weights.items()}, tmp_path / "a.pt")
+    read, _ = read_weights(tmp_path / "a.pt")
+    assert read.keys() == weights.keys()
+
+
+def test_the_only_weights_among_other_things_are_taken(tmp_path: Path) -> None:
+    weights = build("wrn-10-1", 4).state_dict()
+    torch.save({"epoch": 3, "model_state": weights}, tmp_path / "a.pt")
+    assert read_weights(tmp_path / "a.pt")[0].keys() == weights.keys()
+
+
+def test_a_file_that_holds_itself_comes_to_an_end(tmp_path: Path) -> None:
+    content: dict[str, object] = {}
+    content["state_dict"] = content
+    torch.save(content, tmp_path / "a.pt")
+    with pytest.raises(ValueError, match="holds more than weights"):
+        read_weights(tmp_path / "a.pt")
+
+
+def test_scales_are_one_per_output_channel(tmp_path: Path) -> None:
+    weight = torch.ones(4, 3, 3, 3, dtype=torch.int8)
+    scale = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    save_file({"conv.weight": weight, "conv.weight::scale": scale}, tmp_path / "a.safetensors")
+    read, _ = read_weights(tmp_path / "a.safetensors")
+    assert read["conv.weight"][:, 0, 0, 0].tolist() == [1, 2, 3, 4]
+    save_file({"conv.weight": weight, "conv.weight::scale": scale[:3]}, tmp_path / "b.safetensors")
+    with pytest.raises(ValueError, match="one number per output channel"):
+        read_weights(tmp_path / "b.safetensors")
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    torch.save({"fc.weight": torch.tensor([1.0, torch.nan])}, tmp_path / "a.pt")
+    with pytest.raises(ValueError, match=r"NaN or infinite numbers in 'fc\.weight'"):
+        read_weights(tmp_path / "a.pt")

@@ -9,7 +9,7 @@ from rotta import folders, models
 from rotta.datasets import load_dataset
 from rotta.models import (
     SOURCES,
-    Source,
+    SourceModel,
     build,
     build_from,
     error_rate,
@@ -27,7 +27,7 @@ needs_models = pytest.mark.skipif(
 ON_FILE = [source for source in SOURCES.values() if source.name != "digits"]
 
 
-def _ids(source: Source) -> str:
+def _ids(source: SourceModel) -> str:
     return source.name
 
 
@@ -59,7 +59,7 @@ def test_digits_loads_in_evaluation_mode_and_far_from_any_folder(
 
 @needs_models
 @pytest.mark.parametrize("source", ON_FILE, ids=_ids)
-def test_shipped_files_fit_their_architecture(source: Source) -> None:
+def test_shipped_files_fit_their_architecture(source: SourceModel) -> None:
     path = folders.find(source.relative)
     assert path is not None
     weights, metadata = read_weights(path)
@@ -85,7 +85,7 @@ ON_A_CPU = {"cifar100-wrn40-2-augmix": 26.16}
 @needs_models
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ON_FILE, ids=_ids)
-def test_clean_error_is_as_stated(source: Source) -> None:
+def test_clean_error_is_as_stated(source: SourceModel) -> None:
     images = load_dataset(source.dataset, split="test").domain("clean")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     error = error_rate(load_source(source.name), images, device=device)
@@ -187,3 +187,20 @@ def test_imagenet_weights_say_what_to_install(
         imagenet_file("efficientnet-lite0")
     with pytest.raises(FileNotFoundError, match="give a weight file instead"):
         imagenet_file("resnet-50")
+
+
+def test_an_unknown_architecture_is_answered_with_near_ones(tmp_path: Path) -> None:
+    torch.save(build("wrn-10-1", 4).state_dict(), tmp_path / "a.pth")
+    with pytest.raises(ValueError, match="did you mean 'wrn-10-1'"):
+        load_source(tmp_path / "a.pth", arch="wrn-10")
+
+
+def test_a_file_without_a_telling_name_is_still_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weights").touch()
+    with pytest.raises(ValueError, match=r"should end in one of \.safetensors"):
+        load_source("weights")
+    with pytest.raises(FileNotFoundError, match="no weight file"):
+        load_source("~/nowhere.pth")

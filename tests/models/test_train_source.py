@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,15 +9,6 @@ import torch
 from rotta.datasets.base import Indices, Labels
 from rotta.models import build, error_rate, train
 from rotta.models.train import learning_rate
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny steps on several threads mostly wait for each other when the machine is busy."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @dataclass
@@ -196,3 +187,32 @@ def test_error_rate_counts_every_image_once_and_puts_the_mode_back() -> None:
 def test_error_rate_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one image"):
         error_rate(torch.nn.Identity(), Stripes(np.array([], np.int64)))
+
+
+def test_every_setting_reaches_the_training() -> None:
+    plain, _ = _weights(epochs=1)
+    for setting in (
+        {"weight_decay": 0.0},
+        {"label_smoothing": 0.2},
+        {"lr": 0.02},
+        {"batch_size": 4},
+    ):
+        assert not _equal(plain, _weights(epochs=1, **setting)[0]), setting
+
+
+def test_only_a_dataset_that_allows_it_is_mirrored() -> None:
+    weights = []
+    for mirrored in (True, False):
+        model = build("wrn-10-1", 2)
+        train(model, StripesDataset(mirrored=mirrored), epochs=1, batch_size=8, lr=0.05)
+        weights.append(model.state_dict())
+    assert not _equal(*weights)
+
+
+def test_another_start_is_another_training(tmp_path: Path) -> None:
+    file = tmp_path / "a.training"
+    train(build("wrn-10-1", 2), StripesDataset(), epochs=1, batch_size=8, checkpoint=file)
+    with pytest.raises(ValueError, match="start was"):
+        train(
+            build("wrn-10-1", 2, seed=1), StripesDataset(), epochs=1, batch_size=8, checkpoint=file
+        )

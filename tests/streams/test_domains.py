@@ -71,3 +71,20 @@ def test_mistaken_orders(order: int | list[str], message: str) -> None:
 def test_rows_need_the_corruptions() -> None:
     with pytest.raises(ValueError, match=r"order 5 .* has no snow, .* Available: photo, fog"):
         resolve_order(5, ("photo", "fog", "motion_blur"))
+
+
+def test_the_ten_orders_are_the_papers() -> None:
+    """Told by three letters each, so that two swapped names cannot hide."""
+    short = ["".join(name[:3] for name in order) for order in ORDERS]
+    assert short == [
+        "bripixgaumotzooglaimpjpedefelashofrosnofogcon",
+        "jpeshozoofroconfogdefelagaubriglaimppixsnomot",
+        "condefgaushosnofroglazooelajpepixbriimpmotfog",
+        "shofogglapixsnoelabriimpdeffrocongaumotjpezoo",
+        "pixglazoosnofogimpbrimotfrojpegaushocondefela",
+        "motsnofogshodefconzoobrifroelaglagaupixjpeimp",
+        "froimpjpeconzooglapixsnodefmotbrielashofoggau",
+        "defmotzooshogauglajpefogconpixfrosnobrielaimp",
+        "glazooimpfogsnojpegaufroshobriconmotpixdefela",
+        "congaudefzoofroglajpefogpixelashoimpsnomotbri",
+    ]

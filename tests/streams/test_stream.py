@@ -41,7 +41,7 @@ def assert_same(actual: Iterable[Batch], expected: Iterable[Batch]) -> None:
     batch_size=st.integers(1, 50),
     prefetch=st.integers(0, 2),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_each_sample_once_per_visit_and_as_announced(
     sizes: list[int], setting: str, delta: float, visits: int, batch_size: int, prefetch: int
 ) -> None:
@@ -78,7 +78,7 @@ def test_each_sample_once_per_visit_and_as_announced(
     visits=st.integers(1, 2),
     batch_size=st.integers(1, 30),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_resumes_at_every_batch(
     sizes: list[int], setting: str, visits: int, batch_size: int
 ) -> None:

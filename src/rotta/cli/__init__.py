@@ -1,5 +1,6 @@
 """The command line: one file per command, each thin."""
 
+import io
 import sys
 
 import typer
@@ -8,13 +9,16 @@ from rotta.cli import corrupt, run, show, stream, train
 from rotta.cli.console import errors
 from rotta.versions import __version__
 
+_INTERRUPTED = 130  # what the command line ends with after Ctrl-C
+
 app = typer.Typer(
     name="rotta",
     help="Practical test-time adaptation: streams that drift, and models that keep up.",
     epilog="Start with `rotta run`: built-in data, no download. Then `rotta list`.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode="rich",
+    add_completion=False,
 )
 
 
@@ -36,14 +40,18 @@ app.command("train")(train.train)
 
 def main() -> None:
     """Run the command; a user's mistake ends in one sentence and exit code 2."""
+    for end in (sys.stdout, sys.stderr):
+        if isinstance(end, io.TextIOWrapper):
+            end.reconfigure(errors="replace")  # a terminal without δ and █ is no reason to stop
     try:
         app()
     except (ValueError, OSError, ModuleNotFoundError) as error:
         errors.print(f"[bold red]error:[/] {_plain(error)}", highlight=False, soft_wrap=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("stopped")
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            errors.print("stopped")
+        raise
 
 
 def _plain(error: Exception) -> str:

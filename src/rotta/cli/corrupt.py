@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rotta.cli import options
-from rotta.cli.console import download_question, output, progress_bar
+from rotta.cli.console import download_question, progress_bar, say
 
 if TYPE_CHECKING:
     from rotta.datasets import Dataset
@@ -31,7 +31,9 @@ def corrupt(
     seed: options.Seed = 0,
     frost: options.Frost = None,
     device: options.Device = "auto",
-    overwrite: Annotated[bool, typer.Option(help="Replace files of an earlier run.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files of an earlier run.")
+    ] = False,
     yes: options.Yes = False,
 ) -> None:
     """Corrupt a clean test set into a folder in the layout of CIFAR-10-C.
@@ -43,14 +45,18 @@ def corrupt(
     """
     from rotta.corruptions import load_textures
     from rotta.datasets import DOMAIN_ORDER, load_dataset, write_corrupted
+    from rotta.datasets.corrupted_writer import checked_corruptions, checked_severities
 
-    chosen = options.names(corruptions) if corruptions is not None else list(DOMAIN_ORDER)
-    levels = options.whole_numbers(severities, "--severities")
+    named = options.names(corruptions) if corruptions is not None else DOMAIN_ORDER
+    chosen = checked_corruptions(named)
+    levels = checked_severities(options.whole_numbers(severities, "--severities"))
+    if out.suffix.lower() in {".jpg", ".jpeg", ".gif", ".pdf", ".webp", ".npy"}:
+        raise ValueError(f"{out.name} is no folder: a picture ends in .png or .svg")
     with progress_bar("loading") as progress:
         clean = load_dataset(
             dataset, limit=limit, download=download_question(yes), progress=progress
         )
-    if out.suffix in {".png", ".svg"}:
+    if out.suffix.lower() in {".png", ".svg"}:
         _draw(clean, out, chosen, levels, seed, frost)
         return
     with progress_bar("corrupting") as progress:
@@ -66,25 +72,23 @@ def corrupt(
             progress=progress,
         )
     count = len(clean.domain("clean").labels)
-    output.print(
+    say(
         f"{out}: {len(chosen)} corruptions × {len(levels)} severities × {count:,} images",
-        soft_wrap=True,
     )
     if "frost" in chosen:
-        output.print(f"frost pictures: {load_textures(frost).origin}")
+        say(f"frost pictures: {load_textures(frost).origin}")
     if len(levels) < 5:
-        output.print(
+        say(
             f"severities {severities} only: loaders for the published sets expect all five; "
             f"corrupted:{out} knows",
-            soft_wrap=True,
         )
 
 
 def _draw(
     clean: "Dataset",
     out: Path,
-    corruptions: list[str],
-    severities: list[int],
+    corruptions: tuple[str, ...],
+    severities: tuple[int, ...],
     seed: int,
     frost: Path | None,
 ) -> None:
@@ -92,8 +96,10 @@ def _draw(
     import numpy as np
 
     from rotta.corruptions import corrupt, load_textures
+    from rotta.datasets.corrupted_writer import check_clean
     from rotta.report.image_grid import draw_grid
 
+    check_clean(clean)
     image = clean.domain(clean.domains[0]).images(np.array([0])).float() / 255
     textures = load_textures(frost)
     rows = [
@@ -104,4 +110,4 @@ def _draw(
         for severity in severities
     ]
     draw_grid(rows, out, columns=corruptions, rows=[f"severity {s}" for s in severities])
-    output.print(f"{out}: {len(corruptions)} corruptions × {len(severities)} severities")
+    say(f"{out}: {len(corruptions)} corruptions × {len(severities)} severities")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-Seed = Annotated[int, typer.Option(help="Of everything random.", min=0)]
+Seed = Annotated[int, typer.Option(help="Of everything random.", min=0, max=2**63 - 1)]
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N; auto takes a GPU if there is one.")]
 Limit = Annotated[
     int | None, typer.Option(help="Only the first N images of each domain.", metavar="N", min=1)
@@ -13,11 +13,11 @@ Limit = Annotated[
 Frost = Annotated[
     Path | None,
     typer.Option(
-        help="A folder of frost pictures, instead of those in $ROTTA_HOME/data/frost or in the "
-        "package imagecorruptions, or procedural ones.",
+        help="A folder of frost pictures of your own, instead of those that are found.",
         metavar="DIR",
     ),
 ]
+Split = Annotated[str, typer.Option(help="test; for `domains:PATH` also train or all.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Download what is missing without asking.")]
 Setting = Annotated[
     str, typer.Option(help="fully, continual, non-iid or ptta: see `rotta list streams`.")
@@ -46,7 +46,7 @@ def parse_order(text: str | None) -> int | list[str] | None:
     """An order as :class:`rotta.Stream` takes it."""
     if text is None:
         return None
-    return int(text) if text.strip().isdigit() else names(text)
+    return int(text) if text.strip().isdecimal() else names(text)
 
 
 def numbers(text: str, option: str) -> list[float]:
@@ -88,6 +88,8 @@ def pick_device(text: str) -> str:
         device = torch.device(text)
     except RuntimeError as error:
         raise ValueError(f"unknown device {text!r}: use cpu, cuda, cuda:N or auto") from error
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"{text} is not supported: use cpu, cuda, cuda:N or auto")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"there is no {text} here: use --device cpu")
     return text

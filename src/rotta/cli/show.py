@@ -77,7 +77,7 @@ def _summary(docstring: str | None) -> str:
 _LISTINGS: dict[str, tuple[Row, Callable[[], Iterable[Row]]]] = {
     "corruptions": (("name", "kind", "what it does"), _corruptions),
     "datasets": (("name", "splits", "what it is"), _datasets),
-    "sources": (("name", "architecture", "trained on", "clean error", "here", "how"), _sources),
+    "sources": (("name", "arch", "trained on", "error", "here", "how"), _sources),
     "streams": (("setting", "title", "distribution", "sampling"), _streams),
     "methods": (("name", "what it does"), _methods),
 }

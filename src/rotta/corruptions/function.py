@@ -1,7 +1,9 @@
 """What the fifteen corruptions share: checking, numbers per image, slices, 8-bit results."""
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
+from numbers import Integral
 from typing import Protocol
 
 import torch
@@ -14,6 +16,8 @@ SMALLEST_SIDE, LARGEST_SIDE = 8, 512
 
 # Values per slice: a slice's intermediates should stay in a core's cache; a GPU wants them large.
 _SLICE_ON_CPU, _SLICE_ON_GPU = 1 << 18, 1 << 25
+
+_WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 Body = Callable[[Tensor, int, Draws], Tensor]
 """``body(levels, severity, draws)``: 8-bit levels as float32, (B, 3, H, W), to levels.
@@ -71,15 +75,18 @@ def apply(
     check_severity(severity)
     index = _checked_index(index, x)
     _check_images(x)
+    severity, seed = int(severity), operator.index(seed)  # NumPy's numbers would overflow
     keys = image_keys(seed, index, name, severity)
     size = _SLICE_ON_CPU if x.device.type == "cpu" else _SLICE_ON_GPU
     step = max(1, size // x[0].numel()) if len(x) else 1
     result = torch.empty_like(x, memory_format=torch.contiguous_format)
-    with torch.no_grad():
+    # a tensor, since CUDA multiplies by the reciprocal of a number: results are k / 255 exactly
+    white = torch.tensor(255.0, device=x.device)
+    with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
         for start in range(0, len(x), step):
             part = slice(start, start + step)
             levels = x[part].to(torch.float32).contiguous().mul(255.0).round_()
-            result[part] = whole_levels(body(levels, severity, Draws(keys[part]))).div_(255.0)
+            result[part] = whole_levels(body(levels, severity, Draws(keys[part]))) / white
     return result
 
 
@@ -91,15 +98,20 @@ def whole_levels(levels: Tensor) -> Tensor:
     return levels.add(2.0**-10).clamp_(0.0, 255.0).floor_()
 
 
-def check_severity(severity: int) -> None:
+def check_severity(severity: object) -> None:
     """Raise ``ValueError`` unless ``severity`` is one of 1 to 5."""
-    if isinstance(severity, bool) or severity not in SEVERITIES:
+    # any whole number will do, NumPy's too, but not 5.0 and not True
+    whole = isinstance(severity, Integral) and not isinstance(severity, bool)
+    if not whole or severity not in SEVERITIES:
         raise ValueError(f"severity must be 1, 2, 3, 4 or 5, not {severity!r}")
 
 
 def _checked_index(index: Tensor | Sequence[int], x: Tensor) -> Tensor:
-    given = torch.as_tensor(index)
-    if given.numel() and (given.is_floating_point() or given.dtype is torch.bool):
+    try:
+        given = torch.as_tensor(index)
+    except (OverflowError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"index must hold whole numbers below 2**63 ({error})") from error
+    if given.numel() and given.dtype not in _WHOLE_NUMBERS:
         raise ValueError(f"index must hold whole numbers, not {given.dtype}")
     if x.ndim != 4 or given.shape != x.shape[:1]:
         raise ValueError(

@@ -46,7 +46,11 @@ def weighted_sum(parts: list[Tensor], weights: list[float]) -> Tensor:
 
 
 def clipped_zoom(x: Tensor, factor: float) -> Tensor:
-    """Enlarge the centre of ``x``, (B, C, H, W), bilinearly, corners aligned; the size stays."""
+    """Enlarge the centre of ``x``, (B, C, H, W), bilinearly, corners aligned; the size stays.
+
+    Give float64: the framework's interpolation rounds differently with another number of threads,
+    which in float32 would reach a level now and then.
+    """
     height, width = x.shape[-2:]
     (rows, grown_rows), (columns, grown_columns) = (
         zoom_sizes(side, factor) for side in (height, width)

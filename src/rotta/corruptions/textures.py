@@ -37,7 +37,7 @@ class Textures:
 
     pictures: tuple[NDArray[np.uint8], ...]
     origin: str
-    """``rotta-home``, ``folder``, ``imagecorruptions`` or ``procedural``."""
+    """``rotta-home``, ``rotta-cache``, ``folder``, ``imagecorruptions`` or ``procedural``."""
 
     @cached_property
     def md5(self) -> str:
@@ -70,14 +70,16 @@ def load_textures(folder: Path | None = None) -> Textures:
         ValueError: ``folder`` holds no usable picture.
 
     Example:
-        >>> load_textures().origin in {"rotta-home", "imagecorruptions", "procedural"}
+        >>> load_textures().origin != "folder"
         True
     """
     if folder is not None:
         return _read_folder(folder.resolve(), "folder")
-    shared = folders.find("data/frost")
-    if shared is not None:
-        return _read_folder(shared, "rotta-home")
+    in_home = folders.home()
+    for pictures in folders.places("data/frost"):
+        if pictures.is_dir():
+            ours = in_home is not None and pictures.is_relative_to(in_home)
+            return _read_folder(pictures, "rotta-home" if ours else "rotta-cache")
     package = importlib.util.find_spec("imagecorruptions")  # finds it without running it
     for place in (package.submodule_search_locations or []) if package else []:
         if (Path(place) / "frost").is_dir():
@@ -87,6 +89,8 @@ def load_textures(folder: Path | None = None) -> Textures:
 
 @lru_cache
 def _read_folder(folder: Path, origin: str) -> Textures:
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder} with pictures of frost")
     files = sorted(f for f in folder.glob("*") if f.suffix.lower() in {".png", ".jpg", ".jpeg"})
     if not files:
         raise ValueError(f"no pictures of frost in {folder}: it needs .png or .jpg files")

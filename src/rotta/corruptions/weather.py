@@ -28,7 +28,7 @@ def snow(levels: Tensor, severity: int, draws: Draws) -> Tensor:
     )[severity - 1]
     scale = side_scale(levels)
     flakes = draws.normal(1, *levels.shape[-2:]).mul_(sigma).add_(mean)
-    flakes = clipped_zoom(flakes, max(1.0, zoom * scale))
+    flakes = clipped_zoom(flakes.double(), max(1.0, zoom * scale)).float()
     flakes = whole_levels(torch.where(flakes < threshold, 0.0, flakes * 255))
     angle = draws.uniform(low=-135.0, high=-45.0)
     flakes = motion_blur_along(flakes, angle, radius * scale, blur_sigma * scale)
@@ -61,12 +61,14 @@ def _frost(levels: Tensor, severity: int, draws: Draws, textures: Textures) -> T
     ice = textures.reduced(0.2 * side_scale(levels), levels.device)
     height, width = levels.shape[-2:]
     picture = draws.below(torch.tensor(len(ice.widths), device=levels.device))
-    top = draws.below(ice.heights[picture] - height)
-    left = draws.below(ice.widths[picture] - width)
-    row = top[:, None] + torch.arange(height, device=levels.device)
-    column = left[:, None] + torch.arange(width, device=levels.device)
+    tall, wide = ice.heights[picture], ice.widths[picture]
+    top = draws.below((tall - height).clamp_(min=1))
+    left = draws.below((wide - width).clamp_(min=1))
+    # an elongated image may be longer than the reduced picture, which then repeats
+    row = (top[:, None] + torch.arange(height, device=levels.device)) % tall[:, None]
+    column = (left[:, None] + torch.arange(width, device=levels.device)) % wide[:, None]
     corner = ice.starts[picture]
-    pixel = corner[:, None, None] + row[:, :, None] * ice.widths[picture][:, None, None]
+    pixel = corner[:, None, None] + row[:, :, None] * wide[:, None, None]
     crop = ice.levels[:, pixel + column[:, None, :]].transpose(0, 1)
     return levels * weight + crop * ice_weight
 
@@ -75,7 +77,7 @@ def _frost(levels: Tensor, severity: int, draws: Draws, textures: Textures) -> T
 def fog(levels: Tensor, severity: int, draws: Draws) -> Tensor:
     """Add a cloud made by the diamond-square rule, keeping the brightest value where it was.
 
-    The cloud's grid is the next power of two; its coarsest swell spans the image at any size.
+    The cloud's grid is the next power of two, of which the image shows the upper left corner.
     """
     weight, decay = ((0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75))[severity - 1]
     height, width = levels.shape[-2:]

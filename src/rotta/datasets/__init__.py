@@ -11,7 +11,8 @@ from rotta.datasets.corrupted_folder import DOMAIN_ORDER, open_folder
 from rotta.datasets.corrupted_writer import write_corrupted
 from rotta.datasets.digits import load_digits
 from rotta.datasets.domains import load_domains
-from rotta.datasets.download import Ask, Progress
+from rotta.datasets.download import Ask
+from rotta.progress import Progress
 from rotta.registry import lookup
 
 
@@ -155,6 +156,8 @@ def load_dataset(
         (('clean',), [1, 5, 6, 7])
     """
     kind, colon, path = name.partition(":")
+    if not colon and "/" in name:
+        raise ValueError(f"{name!r} looks like a folder: write domains:{name} or corrupted:{name}")
     entry = lookup(DATASETS, f"{kind}:PATH" if colon else name, "dataset")
     if colon and not path:
         raise ValueError(f"{name!r} names no folder; write {kind}: and a path after it")

@@ -9,8 +9,9 @@ import numpy as np
 
 from rotta.datasets.arrays import ArrayImages, CleanDataset, Pixels
 from rotta.datasets.base import Labels
-from rotta.datasets.download import Archive, Ask, Progress, fetch, find, missing
+from rotta.datasets.download import Archive, Ask, fetch, find, missing
 from rotta.datasets.unpickle import unpickle
+from rotta.progress import Progress
 
 _CIFAR10_CLASSES = "airplane automobile bird cat deer dog frog horse ship truck"
 _CIFAR100_CLASSES = """

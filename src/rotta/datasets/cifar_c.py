@@ -7,8 +7,9 @@ from rotta.datasets.base import Dataset
 from rotta.datasets.cifar import CIFARS, load_cifar
 from rotta.datasets.corrupted_folder import DOMAIN_ORDER, CorruptedFolder, open_folder
 from rotta.datasets.digits import load_digits
-from rotta.datasets.download import Archive, Ask, Progress, fetch, find
-from rotta.datasets.generated import Recipe, generate
+from rotta.datasets.download import Archive, Ask, fetch, find
+from rotta.datasets.generated import CorruptionRecipe, generate
+from rotta.progress import Progress
 
 PUBLISHED = {
     "cifar10": Archive(
@@ -67,7 +68,7 @@ def load_cifar_c(
     if folder is not None:
         return _published(clean_name, folder, frost=frost, limit=limit)
     images = load_cifar(clean_name)
-    recipe = Recipe(seed, load_textures(frost), device)
+    recipe = CorruptionRecipe(seed, load_textures(frost), device)
     return generate(f"{clean_name}-c", images, recipe, limit=limit, progress=progress)
 
 
@@ -88,7 +89,7 @@ def load_digits_c(
         device: Where to make the images.
         progress: Called with the images made and the images in all, for each new domain.
     """
-    recipe = Recipe(seed, load_textures(frost), device)
+    recipe = CorruptionRecipe(seed, load_textures(frost), device)
     return generate("digits-c", load_digits(), recipe, limit=limit, progress=progress)
 
 

@@ -33,6 +33,8 @@ DOMAIN_ORDER = (
 )
 """The fifteen corruptions in the order in which the paper's tables visit them."""
 
+_MOST_CLASSES = 100_000  # a larger label is damage, not a class
+
 LABELS_FILE = "labels.npy"
 PROVENANCE_FILE = "provenance.json"
 
@@ -130,16 +132,19 @@ def _read_provenance(path: Path) -> dict[str, Any]:
         return {}
     try:
         written = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON ({error}); write the folder again") from error
-    if not isinstance(written, dict) or not written.get("severities"):
-        raise ValueError(f"{path} does not say which severities there are; write the folder again")
+    lists = ("severities", "corruptions", "classes")
+    if not isinstance(written, dict) or not all(
+        isinstance(written.get(key), list) and written[key] for key in lists
+    ):
+        raise ValueError(f"{path} lacks a list of {', '.join(lists)}; write the folder again")
     return written
 
 
 def _present(folder: Path) -> tuple[str, ...]:
     """The corruptions in a folder, the paper's first, then others alphabetically."""
-    names = {path.stem for path in folder.glob("*.npy")} - {Path(LABELS_FILE).stem}
+    names = {path.stem for path in folder.glob("[!.]*.npy")} - {Path(LABELS_FILE).stem}
     if not names:
         raise FileNotFoundError(f"{folder} holds no corruption, no file such as fog.npy")
     return (
@@ -186,6 +191,12 @@ def _fit_labels(
 ) -> Labels:
     """Labels for every image of a stack, (S·N,), from either S·N or N of them."""
     images, blocks = len(stack), len(severities)
+    numbers = labels.dtype.kind in "iu" and labels.size > 0
+    if numbers and not 0 <= labels.min() <= labels.max() < _MOST_CLASSES:
+        raise ValueError(
+            f"{path} holds labels from {labels.min()} to {labels.max()}; they must count the "
+            "classes from 0"
+        )
     if images and labels.ndim == 1 and images % blocks == 0 and labels.dtype.kind in "iu":
         if len(labels) == images:
             return labels.astype(np.int64)

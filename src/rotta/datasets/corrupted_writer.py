@@ -14,8 +14,8 @@ from rotta.datasets.corrupted_folder import (
     LABELS_FILE,
     PROVENANCE_FILE,
 )
-from rotta.datasets.download import Progress
-from rotta.datasets.generated import GENERATION, Recipe, corrupted_pieces
+from rotta.datasets.generated import GENERATION, CorruptionRecipe, corrupted_pieces, new_stack
+from rotta.progress import Progress
 from rotta.registry import lookup
 from rotta.versions import versions
 
@@ -37,8 +37,8 @@ def write_corrupted(
     Writes ``<corruption>.npy``, uint8 (S·N, H, W, 3), ``labels.npy``, int64 (S·N,), and
     ``provenance.json``. With all five severities this is exactly the published layout; with
     fewer, the stacks hold only those, in ascending order, and ``provenance.json`` says which.
-    Each file appears when it is complete, the labels and the record last, so an interrupted
-    folder is never taken for a whole one.
+    Each file appears when it is complete, the labels last, so an interrupted folder is never
+    taken for a whole one.
 
     Args:
         dataset: With the one domain ``clean``, such as ``digits`` or ``cifar10``.
@@ -55,23 +55,17 @@ def write_corrupted(
         ValueError: A name or severity is unknown, the dataset is not a clean one, or files would
             be overwritten; nothing has been written then.
     """
-    names = _checked_corruptions(corruptions)
-    levels = _checked_severities(severities)
-    if dataset.domains != ("clean",):
-        raise ValueError(
-            f"{dataset.name} has the domains {', '.join(dataset.domains)}; only a clean dataset "
-            "such as digits, cifar10 or cifar100 can be corrupted"
-        )
-    _make_room(out, names, overwrite)
-    recipe = Recipe(seed, load_textures(frost), device)
+    names = checked_corruptions(corruptions)
+    levels = checked_severities(severities)
+    check_clean(dataset)
+    recipe = CorruptionRecipe(seed, load_textures(frost), device)
     images = dataset.domain("clean")
+    _make_room(out, names, overwrite)
     steps = len(names) * len(levels) * len(images.labels)
     for position, name in enumerate(names):
         before = position * len(levels) * len(images.labels)
         report = _shifted(progress, before, steps)
         _write_stack(out / f"{name}.npy", images, name, levels, recipe, report)
-    with replacing(out / LABELS_FILE) as temporary:
-        np.save(temporary, np.tile(images.labels, len(levels)))
     record = {
         "dataset": dataset.name,
         "classes": dataset.classes,
@@ -87,9 +81,21 @@ def write_corrupted(
     }
     with replacing(out / PROVENANCE_FILE) as temporary:
         temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    # last: without labels a folder is not read
+    with replacing(out / LABELS_FILE) as temporary:
+        np.save(temporary, np.tile(images.labels, len(levels)))
 
 
-def _checked_corruptions(corruptions: Iterable[str]) -> tuple[str, ...]:
+def check_clean(dataset: Dataset) -> None:
+    """Raise ``ValueError`` unless the dataset has the one domain ``clean``."""
+    if dataset.domains != ("clean",):
+        raise ValueError(
+            f"{dataset.name} has the domains {', '.join(dataset.domains)}; only a clean dataset "
+            "such as digits, cifar10 or cifar100 can be corrupted"
+        )
+
+
+def checked_corruptions(corruptions: Iterable[str]) -> tuple[str, ...]:
     """The names, each once, as they came."""
     names = tuple(dict.fromkeys(corruptions))
     if not names:
@@ -99,7 +105,7 @@ def _checked_corruptions(corruptions: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def _checked_severities(severities: Iterable[int]) -> tuple[int, ...]:
+def checked_severities(severities: Iterable[int]) -> tuple[int, ...]:
     """The severities, each once, ascending."""
     levels = tuple(sorted(set(severities)))
     if not levels:
@@ -110,12 +116,19 @@ def _checked_severities(severities: Iterable[int]) -> tuple[int, ...]:
 
 
 def _make_room(out: Path, names: tuple[str, ...], overwrite: bool) -> None:
-    """Refuse to overwrite, or else unmark the folder as complete before its files change."""
+    """Refuse to overwrite, or else unmark the folder as complete before its files change.
+
+    Stacks of an earlier run that this one would not replace are refused always: they might hold
+    other images, and other people's loaders do not read our record.
+    """
+    others = sorted({path.stem for path in out.glob("*.npy")} - {*names, "labels"})
+    if others:
+        raise ValueError(f"{out} also holds {', '.join(others)}: choose another folder")
     closing = [out / LABELS_FILE, out / PROVENANCE_FILE]
     existing = [path for path in (*(out / f"{n}.npy" for n in names), *closing) if path.exists()]
     if existing and not overwrite:
         found = ", ".join(path.name for path in existing)
-        raise ValueError(f"{out} already holds {found}; choose another folder, or overwrite")
+        raise ValueError(f"{out} already holds {found}; choose another folder, or --overwrite")
     for path in closing:
         path.unlink(missing_ok=True)
 
@@ -125,7 +138,7 @@ def _write_stack(
     images: ImageSet,
     corruption: str,
     severities: tuple[int, ...],
-    recipe: Recipe,
+    recipe: CorruptionRecipe,
     progress: Progress | None,
 ) -> None:
     """One corruption at all its severities, streamed to its file."""
@@ -133,7 +146,7 @@ def _write_stack(
     _, channels, height, width = images.images(np.zeros(1, np.int64)).shape
     shape = (len(severities) * count, height, width, channels)
     with replacing(path) as temporary:
-        stack = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
+        stack = new_stack(temporary, shape)
         for block, severity in enumerate(severities):
             offset = block * count
             for piece, pixels in corrupted_pieces(images, count, corruption, severity, recipe):

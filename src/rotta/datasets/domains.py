@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from rotta.datasets.base import Indices, Labels
-from rotta.datasets.listing import Listing, list_domains
+from rotta.datasets.listing import Listing, first_image, list_domains
 from rotta.registry import lookup
 
 LARGEST_NATIVE_SIDE = 224
@@ -83,8 +83,8 @@ def load_domains(
             their names, which mixes the classes, so that a few images are a fair sample.
         image_size: The side of the square images. An image of exactly that size is taken as it
             is; of any other, the shorter side is made 256/224 times as long and the centre is
-            cut out. By default the first image's own size if it is square and at most 224, else
-            224.
+            cut out. By default the size of the first image of all, in whichever split, if it is
+            square and at most 224, else 224.
 
     Raises:
         FileNotFoundError: The folder, a list or a listed image is missing.
@@ -94,7 +94,7 @@ def load_domains(
     if image_size is not None and image_size < 1:
         raise ValueError(f"image_size must be at least 1, not {image_size}")
     listing = list_domains(root, split)
-    side = image_size or _native_side(root / next(iter(listing.entries.values()))[0][0])
+    side = image_size or _native_side(root / first_image(root))
     sets = {
         domain: ImageFiles(
             root,
@@ -146,7 +146,8 @@ def _read(path: Path) -> Image.Image:
     try:
         with Image.open(path) as image:
             return image.convert("RGB")
-    except (OSError, SyntaxError, ValueError) as error:  # Pillow's decoders raise all of these
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        # Pillow's decoders raise all of these
         raise ValueError(
             f"{path} is not a readable image ({error}); replace or remove it"
         ) from error

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rotta import folders
+from rotta.progress import Progress
 
 Ask = Callable[[str], bool]
 """Is shown a question; true means go ahead."""
-Progress = Callable[[int, int], None]
-"""Is told how much is done, and of how much."""
 
 _CHUNK = 1 << 20
 _TIMEOUT_SECONDS = 30.0
@@ -61,11 +60,11 @@ def fetch(archive: Archive, ask: Ask | None, *, progress: Progress | None = None
     """
     target = folders.cache() / archive.relative
     question = f"download {archive.title} ({archive.size}) from {archive.url} to {target}?"
-    if ask is None or not ask(question):
-        return None
     packed = target.parent / archive.url.rsplit("/", 1)[-1]
     # one may have been put there by hand, as the message of a failed download suggests
     if not packed.is_file() or md5_of(packed) != archive.md5:
+        if ask is None or not ask(question):
+            return None
         download(archive.url, packed, archive.md5, progress=progress)
     unpack(packed, target)
     packed.unlink(missing_ok=True)
@@ -77,8 +76,9 @@ def missing(archive: Archive, files: Iterable[str] = ()) -> FileNotFoundError:
     what = ", ".join(files) or "its folder"
     looked = " and ".join(str(place) for place in folders.places(archive.relative))
     return FileNotFoundError(
-        f"{archive.title} ({what}) was not found: looked in {looked}. Allow the download, or "
-        f"fetch {archive.url} ({archive.size}, md5 {archive.md5}) and unpack it there"
+        f"{archive.title} ({what}) was not found: looked in {looked}. Allow the download (--yes), "
+        f"or fetch {archive.url} ({archive.size}, md5 {archive.md5}) and unpack it in "
+        f"{(folders.cache() / archive.relative).parent}"
     )
 
 
@@ -167,15 +167,16 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
     except urllib.error.HTTPError as error:
         with error:
-            if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not have:
                 raise
         return  # nothing is left to fetch; the checksum says whether it is the right thing
     with response:
         continued = response.status == http.HTTPStatus.PARTIAL_CONTENT
         have = have if continued else 0
-        total = have + int(response.headers.get("Content-Length", 0))
+        length = response.headers.get("Content-Length", "")
+        total = have + int(length) if length.isdecimal() else 0
         with part.open("ab" if continued else "wb") as file:
-            while chunk := response.read(_CHUNK):
+            while chunk := response.read1(_CHUNK):
                 file.write(chunk)
                 have += len(chunk)
                 if progress:

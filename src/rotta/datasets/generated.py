@@ -1,10 +1,13 @@
 """Corrupted images made from a clean test set, kept so that they are made once."""
 
+import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +19,7 @@ from rotta.corruptions import Textures, check_severity, corrupt
 from rotta.datasets.arrays import ArrayImages, CleanDataset, Pixels
 from rotta.datasets.base import ImageSet, Indices, Labels
 from rotta.datasets.corrupted_folder import DOMAIN_ORDER
-from rotta.datasets.download import Progress
+from rotta.progress import Progress
 from rotta.registry import lookup
 
 GENERATION = "v1"
@@ -26,7 +29,7 @@ _IMAGES_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class Recipe:
+class CorruptionRecipe:
     """All that decides the corrupted pixels besides the clean ones, and where to compute them."""
 
     seed: int
@@ -40,7 +43,7 @@ class Recipe:
 
 
 def corrupted_pieces(
-    images: ImageSet, count: int, corruption: str, severity: int, recipe: Recipe
+    images: ImageSet, count: int, corruption: str, severity: int, recipe: CorruptionRecipe
 ) -> Iterator[tuple[slice, Pixels]]:
     """Corrupt the first ``count`` images, a piece at a time.
 
@@ -96,7 +99,7 @@ class GeneratedDataset:
     name: str
     clean: CleanDataset
     """The whole test set: positions in it are part of what decides the pixels."""
-    recipe: Recipe
+    recipe: CorruptionRecipe
     folder: Path
     limit: int | None = None
     progress: Progress | None = None
@@ -130,19 +133,23 @@ class GeneratedDataset:
         stored = _map_if_sound(path, whole)
         if stored is not None:
             return stored[: self.limit]
-        if self.limit is None or self.limit >= whole[0]:
-            return self._store(path, corruption, severity)
         key = corruption, severity
-        if key not in self._in_memory:
-            made = np.empty((self.limit, *whole[1:]), np.uint8)
-            self._make(made, corruption, severity)
-            self._in_memory[key] = made
-        return self._in_memory[key]
+        if key in self._in_memory:
+            return self._in_memory[key]
+        if self.limit is None or self.limit >= whole[0]:
+            try:
+                return self._store(path, corruption, severity)
+            except OSError as error:  # a full or read-only disk is no reason to stop
+                warnings.warn(f"{path} cannot be kept ({error}); made in memory", stacklevel=2)
+        made = np.empty((self.limit or whole[0], *whole[1:]), np.uint8)
+        self._make(made, corruption, severity)
+        self._in_memory[key] = made
+        return made
 
     def _store(self, path: Path, corruption: str, severity: int) -> Pixels:
         shape = self.clean.clean.pixels.shape
         with replacing(path) as temporary:
-            made = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
+            made = new_stack(temporary, shape)
             self._make(made, corruption, severity)
             made.flush()
         stored = _map_if_sound(path, shape)
@@ -160,7 +167,7 @@ class GeneratedDataset:
 def generate(
     name: str,
     clean: CleanDataset,
-    recipe: Recipe,
+    recipe: CorruptionRecipe,
     *,
     limit: int | None = None,
     progress: Progress | None = None,
@@ -179,6 +186,20 @@ def generate(
     key = f"{name}-seed{recipe.seed}-{frost}-{GENERATION}"
     folder = folders.cache() / "generated" / key
     return GeneratedDataset(name, clean, recipe, folder, limit, progress)
+
+
+def new_stack(path: Path, shape: tuple[int, ...]) -> "np.memmap[Any, np.dtype[np.uint8]]":
+    """A new ``.npy`` file of 8-bit images, mapped for writing, with its space reserved.
+
+    A full disk is an ``OSError`` here; found out while writing to the map, it would kill the
+    process.
+    """
+    stack: np.memmap[Any, np.dtype[np.uint8]] = np.lib.format.open_memmap(
+        path, mode="w+", dtype=np.uint8, shape=shape
+    )
+    with path.open("rb+") as file:
+        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return stack
 
 
 def _map_if_sound(path: Path, shape: tuple[int, ...]) -> Pixels | None:

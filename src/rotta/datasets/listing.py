@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-Entry = tuple[str, int]
+ListedFile = tuple[str, int]
 """A file's name, relative to the root with forward slashes, and its class index."""
 
 TEST_SHARE = 0.2
@@ -19,7 +19,7 @@ class Listing:
     """What there is, by domain: domains in alphabetical order, entries in a fixed, mixed one."""
 
     classes: tuple[str, ...]
-    entries: dict[str, list[Entry]]
+    entries: dict[str, list[ListedFile]]
 
 
 def list_domains(root: Path, split: str) -> Listing:
@@ -34,7 +34,7 @@ def list_domains(root: Path, split: str) -> Listing:
         ValueError: What is there does not make a dataset; the message says what and where.
     """
     if not root.is_dir():
-        raise FileNotFoundError(f"there is no folder {root}")
+        raise FileNotFoundError(f"there is no folder {root.absolute()}")
     parts = _SPLITS[split]
     listed = {
         path.stem.rpartition("_")[0]
@@ -45,6 +45,19 @@ def list_domains(root: Path, split: str) -> Listing:
     for entries in listing.entries.values():
         entries.sort(key=lambda entry: _hash(entry[0]))
     return listing
+
+
+def first_image(root: Path) -> str:
+    """The image whose name comes first, in whichever split.
+
+    Training and testing ask for their images at different times; this one is the same for both.
+    """
+    lists = [path for part in _SPLITS["all"] for path in root.glob(f"*_{part}.txt")]
+    if lists:
+        listed = {file for path in lists for _, (file, _) in _read_list(path)}
+        return next(file for file in sorted(listed) if (root / file).is_file())
+    domain = _subfolders(root)[0]
+    return _image_files(root, f"{domain}/{_subfolders(root / domain)[0]}")[0]
 
 
 def is_test_file(relative: str) -> bool:
@@ -94,7 +107,7 @@ def _subfolders(folder: Path) -> list[str]:
     return sorted(
         entry.name
         for entry in folder.iterdir()
-        if entry.is_dir() and not entry.name.startswith(".")
+        if entry.is_dir() and not entry.name.startswith((".", "__"))
     )
 
 
@@ -106,7 +119,10 @@ def _image_files(root: Path, folder: str) -> list[str]:
         if entry.suffix.lower() in IMAGE_SUFFIXES and not entry.name.startswith(".")
     )
     if not names:
-        raise ValueError(f"{root / folder} holds no image; add some or remove it everywhere")
+        raise ValueError(
+            f"{root / folder} holds no image ({', '.join(sorted(IMAGE_SUFFIXES))}); "
+            "add some or remove it everywhere"
+        )
     return [f"{folder}/{name}" for name in names]
 
 
@@ -117,7 +133,7 @@ def _from_lists(root: Path, domains: list[str], parts: tuple[str, ...]) -> Listi
     a class, as one of DomainNet's does: labels are numbers here, so nothing becomes ambiguous.
     """
     names: dict[int, str] = {}
-    entries: dict[str, list[Entry]] = {}
+    entries: dict[str, list[ListedFile]] = {}
     present: dict[str, frozenset[str]] = {}
     for domain in domains:
         entries[domain] = []
@@ -136,11 +152,15 @@ def _from_lists(root: Path, domains: list[str], parts: tuple[str, ...]) -> Listi
     return Listing(_consecutive(names, root), entries)
 
 
-def _read_list(path: Path) -> Iterator[tuple[int, Entry]]:
+def _read_list(path: Path) -> Iterator[tuple[int, ListedFile]]:
     """Line numbers, files and labels; blank lines are skipped."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; each domain needs a list for this split")
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # with or without a byte order mark
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text ({error}); save it as such") from error
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
         file, _, label = line.strip().rpartition(" ")

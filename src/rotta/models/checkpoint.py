@@ -17,7 +17,8 @@ SUFFIXES = (".safetensors", ".pt", ".pth", ".tar")
 
 SCALE = "::scale"
 _WRAPPERS = ("state_dict", "model", "model_state_dict", "net")
-_PREFIXES = ("module.", "model.", "normalize.")
+_DEEPEST_WRAPPING = 4
+_PREFIXES = ("module.", "_orig_mod.", "model.", "normalize.")
 # what wrappers that normalise in front of a network call the two buffers
 _RENAMED = {"mean": "mu", "std": "sigma"}
 
@@ -48,13 +49,13 @@ def read_weights(path: Path) -> tuple[Weights, dict[str, str]]:
     """
     if not path.is_file():
         raise FileNotFoundError(f"no weight file at {path}")
-    if path.suffix not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{path} should end in one of {', '.join(SUFFIXES)}")
-    if path.suffix == ".safetensors":
+    if path.suffix.lower() == ".safetensors":
         content, metadata = _read_safetensors(path)
     else:
         content, metadata = _read_torch(path), {}
-    return _float32(_rescale(_rename(_unwrap(content, path), path), path)), metadata
+    return _float32(_rescale(_rename(_unwrap(content, path), path), path), path), metadata
 
 
 def save_weights(
@@ -109,28 +110,53 @@ def _read_torch(path: Path) -> object:
 
 
 def _unwrap(content: object, path: Path) -> Mapping[str, Tensor]:
-    while isinstance(content, Mapping):
-        inner = (content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping))
-        wrapped = next(inner, None)
-        if wrapped is None:
+    for _ in range(_DEEPEST_WRAPPING):  # a file can hold itself
+        if not isinstance(content, Mapping):
             break
-        content = wrapped
+        known = [content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)]
+        others = [value for value in content.values() if _is_weights(value)]
+        if not known and len(others) != 1:
+            break
+        content = known[0] if known else others[0]
     if not isinstance(content, Mapping) or not content:
         raise ValueError(f"{path} holds no weights: expected tensors by name")
-    foreign = [key for key, x in content.items() if not isinstance(x, Tensor)]
+    foreign = [
+        key for key, x in content.items() if not (isinstance(key, str) and isinstance(x, Tensor))
+    ]
     if foreign:
-        raise ValueError(f"{path} holds more than weights: {foreign[0]!r} is not a tensor")
+        raise ValueError(
+            f"{path} holds more than weights: {foreign[0]!r} is not a tensor. Save the weights "
+            "alone, torch.save(model.state_dict(), …), or under the key 'state_dict'"
+        )
     return content
+
+
+def _is_weights(value: object) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and bool(value)
+        and all(isinstance(x, Tensor) for x in value.values())
+    )
 
 
 def _rename(content: Mapping[str, Tensor], path: Path) -> Weights:
     weights: Weights = {}
-    for name, x in content.items():
+    for name, x in _without_common_prefix(content).items():
         own = _own_name(name)
         if own in weights:
             raise ValueError(f"{path} holds {own!r} twice, under different prefixes")
         weights[own] = x
     return weights
+
+
+def _without_common_prefix(content: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """``backbone.`` gone if all names begin so: an attribute of a larger model was saved."""
+    prefix = next(iter(content)).partition(".")[0] + "."
+    rest = {name.removeprefix(prefix): x for name, x in content.items() if name.startswith(prefix)}
+    # a lone layer, whose names would be bare, keeps its name
+    if len(rest) < len(content) or not any("." in name for name in rest):
+        return content
+    return _without_common_prefix(rest)
 
 
 def _own_name(name: str) -> str:
@@ -149,9 +175,23 @@ def _rescale(weights: Weights, path: Path) -> Weights:
         scale = weights.get(name + SCALE)
         if scale is None and x.dtype == torch.int8:
             raise ValueError(f"{path} holds {name!r} in int8 without {name + SCALE!r}")
-        plain[name] = x if scale is None else x.float() * scale.float()
+        plain[name] = x if scale is None else x.float() * _per_output(scale, x, name, path)
     return plain
 
 
-def _float32(weights: Weights) -> Weights:
-    return {name: x.float() if x.is_floating_point() else x for name, x in weights.items()}
+def _per_output(scale: Tensor, x: Tensor, name: str, path: Path) -> Tensor:
+    """One scale per output channel, shaped to multiply the weights."""
+    if x.ndim == 0 or scale.numel() != len(x):
+        raise ValueError(
+            f"{path} scales {name!r} of shape {tuple(x.shape)} by {tuple(scale.shape)}: "
+            "expected one number per output channel"
+        )
+    return scale.float().reshape(-1, *[1] * (x.ndim - 1))
+
+
+def _float32(weights: Weights, path: Path) -> Weights:
+    plain = {name: x.float() if x.is_floating_point() else x for name, x in weights.items()}
+    for name, x in plain.items():
+        if x.is_floating_point() and not x.isfinite().all():
+            raise ValueError(f"{path} holds NaN or infinite numbers in {name!r}: fetch it again")
+    return plain

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from rotta.models.architectures import ARCHITECTURES
 from rotta.models.classifier import Classifier
+from rotta.registry import lookup
 
 Shapes = Mapping[str, torch.Size]
 
@@ -88,7 +89,7 @@ def _fitting(given: Shapes) -> list[tuple[str, int]]:
 def _layout(arch: str) -> tuple[str, Shapes]:
     """Name of the head and shape of every tensor, for one class; takes no memory for weights."""
     with torch.device("meta"):
-        model = ARCHITECTURES[arch](1)
+        model = lookup(ARCHITECTURES, arch, "architecture")(1)
     return model.head_name, _shapes(model.state_dict())
 
 

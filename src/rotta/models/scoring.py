@@ -1,12 +1,11 @@
 """How often a network is wrong."""
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import nn
 
 from rotta.datasets.base import ImageSet
+from rotta.progress import Progress
 
 
 @torch.no_grad()  # not inference mode: a network moved inside it could never be trained again
@@ -16,7 +15,7 @@ def error_rate(
     *,
     batch_size: int = 256,
     device: torch.device | str = "cpu",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> float:
     """Share of wrongly classified images in percent, in evaluation mode.
 
@@ -36,13 +35,15 @@ def error_rate(
         raise ValueError("an error rate needs at least one image")
     labels = torch.from_numpy(np.asarray(image_set.labels))
     was_training = model.training
-    model.eval().to(device)
     wrong = torch.zeros((), dtype=torch.int64, device=device)
-    for indices in np.split(np.arange(total), range(batch_size, total, batch_size)):
-        x = image_set.images(indices).to(device).float() / 255
-        predicted = model(x.contiguous(memory_format=torch.channels_last)).argmax(1)
-        wrong += (predicted != labels[indices].to(device)).sum()
-        if progress:
-            progress(int(indices[-1]) + 1, total)
-    model.train(was_training)
+    try:
+        model.eval().to(device)
+        for indices in np.split(np.arange(total), range(batch_size, total, batch_size)):
+            x = image_set.images(indices).to(device).float() / 255
+            predicted = model(x.contiguous(memory_format=torch.channels_last)).argmax(1)
+            wrong += (predicted != labels[indices].to(device)).sum()
+            if progress:
+                progress(int(indices[-1]) + 1, total)
+    finally:
+        model.train(was_training)
     return 100.0 * int(wrong) / total

@@ -13,7 +13,7 @@ from rotta.registry import lookup
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceModel:
     """A trained network that adaptation can start from."""
 
     name: str
@@ -33,16 +33,18 @@ class Source:
         return f"models/{self.name}.safetensors"
 
 
-SOURCES: dict[str, Source] = {
+SOURCES: dict[str, SourceModel] = {
     source.name: source
     for source in (
-        Source("digits", "wrn-10-1", 10, "digits", 0.89, "comes with the package"),
-        Source("cifar10-wrn28-10", "wrn-28-10", 10, "cifar10", 5.18, "ordinary training"),
-        Source(
+        SourceModel("digits", "wrn-10-1", 10, "digits", 0.89, "comes with the package"),
+        SourceModel("cifar10-wrn28-10", "wrn-28-10", 10, "cifar10", 5.18, "ordinary training"),
+        SourceModel(
             "cifar100-resnext29-augmix", "resnext-29", 100, "cifar100", 21.71, "trained with AugMix"
         ),
-        Source("cifar10-wrn40-2-augmix", "wrn-40-2", 10, "cifar10", 5.79, "trained with AugMix"),
-        Source(
+        SourceModel(
+            "cifar10-wrn40-2-augmix", "wrn-40-2", 10, "cifar10", 5.79, "trained with AugMix"
+        ),
+        SourceModel(
             "cifar100-wrn40-2-augmix", "wrn-40-2", 100, "cifar100", 26.22, "trained with AugMix"
         ),
     )
@@ -80,7 +82,7 @@ def load_source(
         10
     """
     source = _named(name_or_path)
-    path = _file_of(source) if source else Path(name_or_path)
+    path = _file_of(source) if source else Path(name_or_path).expanduser()
     weights, metadata = read_weights(path)
     if source:
         arch, num_classes = arch or source.arch, num_classes or source.num_classes
@@ -89,6 +91,34 @@ def load_source(
     model = build(arch, num_classes or count_classes(arch, weights) or 1)
     _load(model, weights, path)
     return model.eval()
+
+
+def source_for(dataset: str) -> str:
+    """The source model to use for a dataset if none is named.
+
+    Raises:
+        ValueError: None was trained on it.
+
+    Example:
+        >>> source_for("digits-c")
+        'digits'
+    """
+    for name, source in SOURCES.items():
+        if source.dataset == dataset.removesuffix("-c"):
+            return name
+    raise ValueError(f"no source model here was trained on {dataset}: say which to use, --source")
+
+
+def check_trained_on(source: str, dataset: str) -> None:
+    """Raise ``ValueError`` if a source model by name was trained on another dataset by name."""
+    trained_on = SOURCES[source].dataset if source in SOURCES else None
+    clean = dataset.removesuffix("-c")
+    known = {known.dataset for known in SOURCES.values()}
+    if trained_on is not None and clean in known and clean != trained_on:
+        raise ValueError(
+            f"{source} was trained on {trained_on}, not on {clean}: "
+            f"use --source {source_for(dataset)}"
+        )
 
 
 def build_from(init: str | Path, arch: str, num_classes: int, *, seed: int = 0) -> Classifier:
@@ -115,7 +145,7 @@ def build_from(init: str | Path, arch: str, num_classes: int, *, seed: int = 0) 
         path = imagenet_file(arch)
     else:
         source = _named(init)
-        path = _file_of(source) if source else Path(init)
+        path = _file_of(source) if source else Path(init).expanduser()
     _load(model, read_weights(path)[0], path, other_classes=True)
     return model
 
@@ -144,24 +174,25 @@ def imagenet_file(arch: str) -> Path:
     return files[0]
 
 
-def _named(name_or_path: str | Path) -> Source | None:
+def _named(name_or_path: str | Path) -> SourceModel | None:
     """The source of that name, or ``None`` for what can only be a path."""
     text = str(name_or_path)
-    if isinstance(name_or_path, Path) or "/" in text or "\\" in text or text.endswith(SUFFIXES):
+    looks_like_a_path = "/" in text or "\\" in text or text.endswith(SUFFIXES)
+    if isinstance(name_or_path, Path) or looks_like_a_path or Path(text).is_file():
         return None
     return lookup(SOURCES, text, "source model")
 
 
-def is_here(source: Source) -> bool:
+def is_here(source: SourceModel) -> bool:
     """Whether its weights are on this machine."""
     return _path_of(source) is not None
 
 
-def _path_of(source: Source) -> Path | None:
+def _path_of(source: SourceModel) -> Path | None:
     return _BUILT_IN.get(source.name) or folders.find(source.relative)
 
 
-def _file_of(source: Source) -> Path:
+def _file_of(source: SourceModel) -> Path:
     path = _path_of(source)
     if path is None:
         looked = ", ".join(str(place) for place in folders.places(source.relative))

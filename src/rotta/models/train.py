@@ -1,11 +1,13 @@
 """Train a source network: SGD, cosine schedule, crops and mirror images; resumable to the bit."""
 
+import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -15,6 +17,7 @@ from rotta.datasets.base import Dataset, ImageSet
 from rotta.models.classifier import Classifier
 from rotta.models.crops import random_crops
 from rotta.models.loading import load_into
+from rotta.progress import Progress
 
 MOMENTUM = 0.9
 WARM_UP = 0.05
@@ -22,12 +25,15 @@ WARM_UP = 0.05
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingPlan:
     """What a training was asked for; a checkpoint continues only the same."""
 
     dataset: str
     domain: str
     images: int
+    side: int
+    start: str
+    """Checksum of the weights before the first step: of architecture, --init and seed, that is."""
     epochs: int
     lr: float
     batch_size: int
@@ -49,7 +55,7 @@ def train(
     seed: int = 0,
     device: torch.device | str = "cpu",
     checkpoint: Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[float]:
     """Train in place: Nesterov SGD, a short linear warm-up, then cosine decay to zero.
 
@@ -81,11 +87,21 @@ def train(
     domain = _choose_domain(dataset, domain)
     images = dataset.domain(domain)
     total = len(images.labels)
-    recipe = Recipe(
-        dataset.name, domain, total, epochs, lr, batch_size, weight_decay, label_smoothing, seed
+    plan = TrainingPlan(
+        dataset=dataset.name,
+        domain=domain,
+        images=total,
+        side=images.images(np.arange(min(1, total))).shape[-1],
+        start=_checksum(model),
+        epochs=epochs,
+        lr=lr,
+        batch_size=batch_size,
+        weight_decay=weight_decay,
+        label_smoothing=label_smoothing,
+        seed=seed,
     )
-    _check(recipe, model, len(dataset.classes))
-    run = _Run(model, recipe, dataset.mirrored, torch.device(device))
+    _check(plan, model, len(dataset.classes))
+    run = _Run(model, plan, dataset.mirrored, torch.device(device))
     if checkpoint is not None and checkpoint.exists():
         run.resume(checkpoint)
     with _deterministic_convolutions():
@@ -95,6 +111,14 @@ def train(
                 run.save(checkpoint)
     model.eval()
     return run.losses
+
+
+def _checksum(model: Classifier) -> str:
+    digest = hashlib.sha256()
+    for name, x in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(x.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def learning_rate(step: int, steps: int, peak: float) -> float:
@@ -114,33 +138,33 @@ class _Run:
     """One training: all that changes while it runs, so that saving and resuming miss nothing."""
 
     def __init__(
-        self, model: Classifier, recipe: Recipe, mirror: bool, device: torch.device
+        self, model: Classifier, plan: TrainingPlan, mirror: bool, device: torch.device
     ) -> None:
         self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.recipe = recipe
+        self.plan = plan
         self.mirror = mirror
         self.device = device
         self.optimiser = torch.optim.SGD(
             model.parameters(),
-            lr=recipe.lr,
+            lr=plan.lr,
             momentum=MOMENTUM,
-            weight_decay=recipe.weight_decay,
+            weight_decay=plan.weight_decay,
             nesterov=True,
         )
-        self.generator = torch.Generator().manual_seed(recipe.seed)
+        self.generator = torch.Generator().manual_seed(plan.seed)
         self.losses: list[float] = []
 
-    def epoch(self, images: ImageSet, progress: Callable[[int, int], None] | None) -> None:
-        recipe = self.recipe
-        steps_per_epoch = max(1, recipe.images // recipe.batch_size)
-        step, steps = len(self.losses) * steps_per_epoch, recipe.epochs * steps_per_epoch
+    def epoch(self, images: ImageSet, progress: Progress | None) -> None:
+        plan = self.plan
+        steps_per_epoch = max(1, plan.images // plan.batch_size)
+        step, steps = len(self.losses) * steps_per_epoch, plan.epochs * steps_per_epoch
         labels = torch.from_numpy(images.labels)
-        order = torch.randperm(recipe.images, generator=self.generator)
+        order = torch.randperm(plan.images, generator=self.generator)
         loss_sum = torch.zeros((), device=self.device)
         self.model.train()
-        for batch in torch.split(order, recipe.batch_size)[:steps_per_epoch]:
+        for batch in torch.split(order, plan.batch_size)[:steps_per_epoch]:
             for group in self.optimiser.param_groups:
-                group["lr"] = learning_rate(step, steps, recipe.lr)
+                group["lr"] = learning_rate(step, steps, plan.lr)
             loss_sum += self._step(images.images(batch.numpy()), labels[batch])
             step += 1
             if progress:
@@ -148,7 +172,7 @@ class _Run:
         mean_loss = loss_sum.item() / steps_per_epoch
         if not math.isfinite(mean_loss):
             raise ValueError(
-                f"the loss is {mean_loss} in epoch {len(self.losses) + 1}: lower lr={recipe.lr}"
+                f"the loss is {mean_loss} in epoch {len(self.losses) + 1}: lower lr={plan.lr}"
             )
         self.losses.append(mean_loss)
 
@@ -158,7 +182,7 @@ class _Run:
             pixels.to(self.device).float() / 255, self.generator, mirror=self.mirror
         ).contiguous(memory_format=torch.channels_last)
         logits = self.model(x)
-        smoothing = self.recipe.label_smoothing
+        smoothing = self.plan.label_smoothing
         loss = F.cross_entropy(logits, y.to(self.device), label_smoothing=smoothing)
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -167,25 +191,28 @@ class _Run:
 
     def save(self, path: Path) -> None:
         state = {
-            "recipe": asdict(self.recipe),
+            "plan": asdict(self.plan),
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "generator": self.generator.get_state(),
             "losses": self.losses,
         }
-        with replacing(path) as temporary:
-            torch.save(state, temporary)
+        try:
+            with replacing(path) as temporary:
+                torch.save(state, temporary)
+        except RuntimeError as error:  # how PyTorch says that the disk is full
+            raise OSError(f"{path} could not be written ({error}): is the disk full?") from error
 
     def resume(self, path: Path) -> None:
         try:
             state = torch.load(path, map_location=self.device, weights_only=True)
-            recipe = state["recipe"]
+            written = dict(state["plan"])
         except Exception as error:  # a foreign file can fail in any way at all
             raise ValueError(
                 f"{path} is no checkpoint of a training: give another path or delete it"
             ) from error
-        own = asdict(self.recipe)
-        changed = [f"{key} was {recipe.get(key)}" for key in own if recipe.get(key) != own[key]]
+        own = asdict(self.plan)
+        changed = [f"{key} was {written.get(key)}" for key in own if written.get(key) != own[key]]
         if changed:
             raise ValueError(
                 f"{path} is of another training ({', '.join(changed)}): "
@@ -208,19 +235,23 @@ def _choose_domain(dataset: Dataset, domain: str | None) -> str:
     return dataset.domains[0]
 
 
-def _check(recipe: Recipe, model: Classifier, classes: int) -> None:
+def _check(plan: TrainingPlan, model: Classifier, classes: int) -> None:
     if model.head.out_features != classes:
         raise ValueError(
-            f"{recipe.dataset} has {classes} classes, the network {model.head.out_features}: "
+            f"{plan.dataset} has {classes} classes, the network {model.head.out_features}: "
             f"build it with num_classes={classes}"
         )
-    if recipe.epochs < 1 or recipe.batch_size < 2 or recipe.lr <= 0:
+    if plan.epochs < 1 or plan.batch_size < 2 or not 0 < plan.lr < math.inf:
         raise ValueError(
             "training needs epochs ≥ 1, lr > 0 and, for batch statistics, batch_size ≥ 2; got "
-            f"{recipe.epochs}, {recipe.lr} and {recipe.batch_size}"
+            f"{plan.epochs}, {plan.lr} and {plan.batch_size}"
         )
-    if recipe.images < 2:
-        raise ValueError(f"{recipe.dataset} has {recipe.images} images here: too few to train on")
+    if not 0 <= plan.label_smoothing < 1:
+        raise ValueError(f"label_smoothing must be in [0, 1), not {plan.label_smoothing}")
+    if not 0 <= plan.weight_decay < math.inf:
+        raise ValueError(f"weight_decay must be 0 or more, not {plan.weight_decay}")
+    if plan.images < 2:
+        raise ValueError(f"{plan.dataset} has {plan.images} images here: too few to train on")
 
 
 @contextmanager

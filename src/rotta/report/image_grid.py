@@ -44,4 +44,4 @@ def draw_grid(
         beside = (_LEFT - 0.1) / width, (height - _TOP - (i + 0.5) * _CELL) / height
         figure.text(*beside, rows[i], ha="right", va="center", fontsize=9)
     with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix[1:], dpi=120)
+        figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=120)

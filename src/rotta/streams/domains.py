@@ -1,5 +1,6 @@
 """Which domains a stream visits in which order, and the four settings of the paper's table."""
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -93,8 +94,8 @@ def resolve_order(order: int | Sequence[str] | None, available: Sequence[str]) -
     """
     if order is None:
         return tuple(available)
-    if isinstance(order, int):
-        return _row(order, available)
+    if not isinstance(order, Sequence):
+        return _row(operator.index(order), available)
     names = (order,) if isinstance(order, str) else tuple(order)
     table = {name: name for name in available}
     for name in names:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import torch
@@ -114,13 +115,14 @@ class Stream:
         check_severity(severity)
         self.dataset = dataset
         self.delta = delta if self.setting.correlated else math.inf
-        self.severity = severity
+        self.severity = int(severity)
         self.visits = visits
         self.batch_size = batch_size
         self.seed = seed
         self.device = torch.device(device)
         self.prefetch = prefetch
         self._open: dict[str, ImageSet] = {}
+        self._opening = Lock()
 
     def __len__(self) -> int:
         """Number of batches."""
@@ -185,9 +187,10 @@ class Stream:
         return (len(self._image_set(name).labels) for name in self.domains)
 
     def _image_set(self, name: str) -> ImageSet:
-        if name not in self._open:
-            self._open[name] = self.dataset.domain(name, severity=self.severity)
-        return self._open[name]
+        with self._opening:  # iterations read in threads of their own
+            if name not in self._open:
+                self._open[name] = self.dataset.domain(name, severity=self.severity)
+            return self._open[name]
 
     def _deliver(self, cuts: Iterator[list[Piece]], number: int) -> Iterator[Batch]:
         # Only reading happens in the thread. The device is left to the caller's thread, with
