@@ -1,5 +1,7 @@
 """The README keeps its word: its Python runs, its commands and links are there."""
 
+import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -11,16 +13,30 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def python_blocks(text: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
 def test_the_python_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ROTTA_CACHE", str(tmp_path))
     namespace: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    blocks = python_blocks(README)
     assert len(blocks) == 2
     for block in blocks:
         exec(block, namespace)
     assert re.fullmatch(r"24 batches, error \d+\.\d %\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_the_python_of_the_docs_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROTTA_CACHE", str(tmp_path))
+    namespace: dict[str, object] = {}
+    for block in python_blocks(page.read_text(encoding="utf-8")):
+        exec(block, namespace)
 
 
 def test_every_command_it_names_exists() -> None:
@@ -32,6 +48,27 @@ def test_every_link_leads_somewhere() -> None:
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             assert link.startswith("https://") or (page.parent / link).exists(), (page.name, link)
+
+
+def test_every_table_is_what_the_results_say() -> None:
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "benchmarks" / "write_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        assert tables.filled(text) == text, f"run benchmarks/write_tables.py for {page.name}"
+
+
+def test_the_shown_output_is_of_the_stored_run() -> None:
+    run = json.loads((ROOT / "benchmarks" / "results" / "digits-c-source.json").read_text())
+    scored = run["methods"]["source"]
+    shown = dict(re.findall(r"^ (\w+) +(\d+\.\d)", README, flags=re.MULTILINE))
+    assert float(shown.pop("average")) == pytest.approx(scored["average_error"], abs=0.05)
+    assert len(shown) >= 3
+    for name, error in shown.items():
+        assert float(error) == pytest.approx(scored["per_domain"][name], abs=0.05)
 
 
 def test_make_has_the_two_commands() -> None:
