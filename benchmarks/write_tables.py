@@ -13,8 +13,12 @@ from typing import Any
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
-SOURCES = ("cifar10-wrn28-10", "cifar100-resnext29-augmix")
-SOURCES += ("cifar10-wrn40-2-augmix", "cifar100-wrn40-2-augmix")
+SOURCES = (
+    "cifar10-wrn28-10",
+    "cifar100-resnext29-augmix",
+    "cifar10-wrn40-2-augmix",
+    "cifar100-wrn40-2-augmix",
+)
 
 
 def _result(name: str) -> dict[str, Any]:

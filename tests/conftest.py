@@ -6,7 +6,8 @@ import torch
 from hypothesis import settings
 
 # two test processes with two threads each would wait for each other on two cores
-torch.set_num_threads(1)
+if "PYTEST_XDIST_WORKER" in os.environ:
+    torch.set_num_threads(1)
 
 # no clock, and the same examples everywhere
 settings.register_profile("rotta", deadline=None, derandomize=True)

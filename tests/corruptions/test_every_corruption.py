@@ -71,14 +71,16 @@ def test_an_image_gets_the_same_bytes_in_any_batch(name: str, size: tuple[int, i
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_and_autocast_do_not_matter(name: str) -> None:
     x = pictures(6, 97, 120)
-    alone = corrupt(x, name, 4, seed=0, index=range(6))
-    torch.set_num_threads(2)
+    before = torch.get_num_threads()
+    results = []
     try:
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            together = corrupt(x, name, 4, seed=0, index=range(6))
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=threads == 2):
+                results.append(corrupt(x, name, 4, seed=0, index=range(6)))
     finally:
-        torch.set_num_threads(1)
-    assert torch.equal(alone, together)
+        torch.set_num_threads(before)
+    assert torch.equal(*results)
 
 
 def test_numpys_whole_numbers_are_whole_numbers() -> None:
