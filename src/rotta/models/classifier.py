@@ -1,5 +1,6 @@
 """What every source network is: features, one linear layer on top, normalisation inside."""
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import torch
@@ -11,7 +12,7 @@ IMAGENET_MEAN: Colour = (0.485, 0.456, 0.406)
 IMAGENET_STD: Colour = (0.229, 0.224, 0.225)
 
 
-class Classifier(nn.Module):
+class Classifier(nn.Module, ABC):
     """An image classifier that takes RGB in [0, 1] and normalises it itself.
 
     A network names its last linear layer in ``head_name``, so that files of others keep their key
@@ -42,9 +43,9 @@ class Classifier(nn.Module):
         """Shift and scale RGB in [0, 1], (B, 3, H, W), to what the first layer was trained on."""
         return (x - self.mu) / self.sigma
 
+    @abstractmethod
     def features(self, x: Tensor) -> Tensor:
         """Penultimate features, (B, D), of RGB images in [0, 1], (B, 3, H, W)."""
-        raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits, (B, num_classes), of RGB images in [0, 1], (B, 3, H, W)."""
