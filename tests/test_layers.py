@@ -17,6 +17,8 @@ FORBIDDEN = {
     "datasets": {"streams", "models", "adapters", "metrics", "results", "report", "evaluate"},
     "models": {"streams", "adapters", "metrics", "results", "report", "evaluate"},
     "streams": {"models", "adapters", "metrics", "results", "report", "evaluate"},
+    "nn": {"streams", "datasets", "models", "adapters", "memory", "metrics", "results", "report"},
+    "memory": {"streams", "datasets", "models", "adapters", "nn", "metrics", "results", "report"},
     "adapters": {"streams", "datasets", "metrics", "results", "report", "evaluate"},
     "metrics": {"adapters", "report", "results"},
     "results": {"adapters", "streams", "report"},

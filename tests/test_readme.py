@@ -23,7 +23,7 @@ def test_the_python_runs(
     monkeypatch.setenv("ROTTA_CACHE", str(tmp_path))
     namespace: dict[str, object] = {}
     blocks = python_blocks(README)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(block, namespace)
     assert re.fullmatch(r"24 batches, error \d+\.\d %\n", capsys.readouterr().out)

@@ -8,7 +8,7 @@ Example:
     ('motion_blur', 'snow', 'fog')
 """
 
-from rotta.adapters import Source
+from rotta.adapters import RoTTA, Source
 from rotta.corruptions import CORRUPTIONS, corrupt
 from rotta.datasets import DATASETS, load_dataset
 from rotta.evaluate import Step, evaluate
@@ -24,6 +24,7 @@ __all__ = [
     "SETTINGS",
     "SOURCES",
     "Batch",
+    "RoTTA",
     "Source",
     "Step",
     "Stream",

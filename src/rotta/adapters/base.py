@@ -1,0 +1,165 @@
+"""What every method is: a network that predicts, adapts while it does, and can be put back."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Adapter(nn.Module, ABC):
+    """Predict, then adapt.
+
+    The network that was given is never changed: methods work on copies, which may share the
+    weights that they do not train. All that changes while adapting is in :meth:`state_dict`:
+    parameters and buffers by themselves, optimisers, counters and random state through
+    :meth:`extra_state`.
+
+    Args:
+        net: A classifier: images (B, C, H, W) to logits (B, num_classes), or to an object that has
+            them as ``.logits``.
+    """
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        _check_network(net)
+        # not a submodule: it is not part of the state
+        object.__setattr__(self, "source_net", net)
+        self._start: dict[str, Any] | None = None
+        self._input_shape: torch.Size | None = None
+
+    source_net: nn.Module
+    """The network as it was given."""
+
+    @abstractmethod
+    def predict_and_adapt(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes), for checked images, (B, C, H, W); then learn from them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Predict a batch, then adapt to it.
+
+        Args:
+            x: Images, (B, C, H, W), in the dtype and on the device of the network; any B ≥ 1.
+
+        Returns:
+            Logits, (B, num_classes), from before this batch changed anything.
+
+        Raises:
+            ValueError: The batch cannot be used; nothing has changed.
+        """
+        self._check_input(x)
+        self.remember_start()
+        self._input_shape = x.shape[1:]
+        # callers often predict under no_grad or inference_mode; learning needs neither
+        with torch.inference_mode(False), torch.no_grad():
+            return self.predict_and_adapt(x.clone() if x.is_inference() else x.detach())
+
+    def remember_start(self) -> None:
+        """Note the state to which :meth:`reset` returns, if that has not been done yet."""
+        if self._start is None:
+            self._start = _copied(self.state_dict(), keep=_addresses(self.source_net))
+
+    def reset(self) -> None:
+        """Return to the state before the first batch, exactly."""
+        self._input_shape = None
+        if self._start is not None:
+            self.load_state_dict(_copied(self._start, keep=set()))
+
+    def detach(self) -> nn.Module:
+        """The network that was given, in its own mode, with its own parameters."""
+        return self.source_net
+
+    def extra_state(self) -> dict[str, Any]:
+        """What changes besides parameters and buffers: optimisers, counters, random state."""
+        return {}
+
+    def load_extra_state(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`extra_state` gave."""
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """PyTorch's hook for :meth:`state_dict`."""
+        return self.extra_state()
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """PyTorch's hook for :meth:`load_state_dict`."""
+        self.load_extra_state(state)
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
+        """Continue from a state; where :meth:`reset` returns to is settled before."""
+        self.remember_start()
+        return super().load_state_dict(state_dict, strict=strict, assign=assign)
+
+    def _check_input(self, x: Tensor) -> None:
+        like = next(self.parameters(), None)
+        if not isinstance(x, Tensor) or x.ndim != 4:
+            raise ValueError("images must be a tensor of shape (B, C, H, W)" + _shape_of(x))
+        if len(x) == 0:
+            raise ValueError("the batch is empty: leave it out")
+        if like is not None and x.device != like.device:
+            raise ValueError(
+                f"images are on {x.device}, the network on {like.device}: move one of them"
+            )
+        if not x.is_floating_point() or (like is not None and x.dtype != like.dtype):
+            wanted = like.dtype if like is not None else torch.float32
+            raise ValueError(f"images must be {wanted}, not {x.dtype}: x.to({wanted})")
+        if self._input_shape is not None and x.shape[1:] != self._input_shape:
+            raise ValueError(
+                f"images have shape {tuple(x.shape[1:])}, those before had "
+                f"{tuple(self._input_shape)}: resize them, or reset() and start anew"
+            )
+        if not torch.isfinite(x).all():
+            raise ValueError("the batch holds NaN or infinite pixels: leave those images out")
+
+
+def logits_of(output: Any, num_classes: int | None = None) -> Tensor:
+    """The logits in what a network returned.
+
+    Raises:
+        ValueError: There are none, or not ``num_classes`` of them.
+    """
+    logits = getattr(output, "logits", output)
+    if not isinstance(logits, Tensor) or logits.ndim != 2:
+        raise ValueError(
+            "the network must return logits, (B, num_classes), or an object that has them as "
+            f".logits, not {type(output).__name__}{_shape_of(logits)}"
+        )
+    if num_classes is not None and logits.shape[1] != num_classes:
+        raise ValueError(
+            f"the network tells {logits.shape[1]} classes apart, not num_classes={num_classes}: "
+            f"pass num_classes={logits.shape[1]}"
+        )
+    return logits
+
+
+def entropy(logits: Tensor) -> Tensor:
+    """Entropy of the softmax in nats, (B,), with log(p + 1e-6) as the published code has it."""
+    p = logits.softmax(dim=1)
+    return -(p * (p + 1e-6).log()).sum(dim=1)
+
+
+def _shape_of(value: object) -> str:
+    return f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
+
+
+def _check_network(net: nn.Module) -> None:
+    for name, parameter in net.named_parameters():
+        if parameter.dtype in (torch.float16, torch.bfloat16):
+            raise ValueError(
+                f"the network is in half precision ({name} is {parameter.dtype}): statistics and "
+                "small updates would be lost. Convert it with net.float()"
+            )
+
+
+def _addresses(net: nn.Module) -> set[int]:
+    return {p.data_ptr() for p in net.parameters()}
+
+
+def _copied(state: Any, keep: set[int]) -> Any:
+    """A deep copy, except for tensors that share memory with the source: those never change."""
+    if isinstance(state, Tensor):
+        return state if state.data_ptr() in keep else state.detach().clone()
+    if isinstance(state, dict):
+        return type(state)((key, _copied(value, keep)) for key, value in state.items())
+    if isinstance(state, list | tuple):
+        return type(state)(_copied(value, keep) for value in state)
+    return state

@@ -1,0 +1,194 @@
+"""RoTTA: Robust Test-Time Adaptation in Dynamic Scenarios (Yuan, Xie and Li, CVPR 2023)."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rotta.adapters.base import Adapter, entropy, logits_of
+from rotta.memory.cstu import CSTU, timeliness
+from rotta.memory.recent import Recent
+from rotta.nn.augment import StrongView, strong_view
+from rotta.nn.batch_stats import BatchStatNorm
+from rotta.nn.rbn import RobustBatchNorm
+from rotta.nn.surgery import (
+    OTHER_NORMS,
+    affine_parameters,
+    copy_sharing_weights,
+    has_batch_norm,
+    move_towards,
+    replace_batch_norms,
+    train_only,
+)
+
+TRAINED_LAYERS = (RobustBatchNorm, BatchStatNorm, *OTHER_NORMS)
+
+
+class RoTTA(Adapter):
+    """Predict with a teacher; learn from a balanced bank of recent, certain samples.
+
+    Predictions are the teacher's, in evaluation mode, before anything that this batch causes. Each
+    sample then enters the bank (CSTU); after every ``update_every`` samples seen, wherever in a
+    batch that falls, the bank's weak views (the stored images) move the teacher's statistics, its
+    strong views those of the student (RBN), and the student's γ and β learn the teacher's
+    predictions, old samples counting less; the teacher follows by ν.
+
+    Args:
+        net: A classifier with BatchNorm layers; it is not changed.
+        num_classes: C, the number of its outputs.
+        capacity: N, places in the bank.
+        update_every: Samples between updates.
+        alpha: α, share of the bank in the new statistics.
+        nu: ν, how fast the teacher follows the student.
+        lambda_t: λ_t, weight of timeliness in the bank's score.
+        lambda_u: λ_u, weight of uncertainty in the bank's score.
+        lr: Learning rate of Adam.
+        robust_norm: False: statistics of the current batch instead of RBN (ablation). Needed for
+            networks without BatchNorm, whose LayerNorm or GroupNorm γ and β are then trained.
+        balanced_bank: False: the last N samples instead of CSTU (ablation).
+        robust_training: False: entropy minimisation without a teacher (ablation).
+        seed: Of the strong views.
+
+    Raises:
+        ValueError: The network has nothing that can be adapted; the message says what to do.
+
+    Example:
+        >>> layers = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 5)
+        >>> net = nn.Sequential(*layers)
+        >>> model = RoTTA(net, num_classes=5)
+        >>> model(torch.rand(2, 3, 8, 8)).shape
+        torch.Size([2, 5])
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        num_classes: int,
+        *,
+        capacity: int = 64,
+        update_every: int = 64,
+        alpha: float = 0.05,
+        nu: float = 0.001,
+        lambda_t: float = 1.0,
+        lambda_u: float = 1.0,
+        lr: float = 1e-3,
+        robust_norm: bool = True,
+        balanced_bank: bool = True,
+        robust_training: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(net)
+        _check_adaptable(net, robust_norm)
+        self.num_classes = num_classes
+        self.capacity = capacity
+        self.update_every = update_every
+        self.nu = nu
+        self.robust_training = robust_training
+        prepare = partial(_prepare, net, alpha=alpha, robust_norm=robust_norm)
+        self.student = prepare()
+        self.teacher = prepare() if robust_training else self.student
+        self.bank: CSTU | Recent = (
+            CSTU(capacity, num_classes, lambda_t=lambda_t, lambda_u=lambda_u)
+            if balanced_bank
+            else Recent(capacity)
+        )
+        trained = affine_parameters(self.student, TRAINED_LAYERS)
+        train_only(self.student, trained)
+        self._student_affine = trained
+        self._teacher_affine = affine_parameters(self.teacher, TRAINED_LAYERS)
+        self.optimiser = torch.optim.Adam(trained, lr=lr, betas=(0.9, 0.999))
+        self.generator = torch.Generator().manual_seed(seed)
+        self.samples_seen = 0
+        self.updates = 0
+        self.bank.to(trained[0].device)
+
+    def predict_and_adapt(self, x: Tensor) -> Tensor:
+        """Algorithm: infer, fill the bank, update at every ``update_every``-th sample."""
+        logits = logits_of(self.teacher.eval()(x), self.num_classes)
+        label, uncertainty = logits.argmax(dim=1), entropy(logits)
+        start = 0
+        while start < len(x):
+            until_update = self.update_every - self.samples_seen % self.update_every
+            part = slice(start, start + until_update)
+            self.bank.insert(x[part], label[part], uncertainty[part])
+            presented = len(x[part])
+            self.samples_seen += presented
+            start += presented
+            if presented == until_update:
+                self._update()
+        return logits
+
+    def _update(self) -> None:
+        """One step of robust training on the bank (Eqs. 7 to 11)."""
+        held = (self.bank.label >= 0).nonzero().squeeze(1)
+        weak, age = self.bank.images[held], self.bank.age[held]
+        with torch.enable_grad():
+            loss = self._loss(weak, age)
+            self.optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        if self.robust_training:
+            move_towards(self._teacher_affine, self._student_affine, self.nu)
+        self.teacher.eval()
+        self.updates += 1
+
+    def _loss(self, weak: Tensor, age: Tensor) -> Tensor:
+        if not self.robust_training:
+            return entropy(logits_of(self.student.train()(weak))).mean()
+        with torch.no_grad():
+            target = logits_of(self.teacher.train()(weak)).softmax(dim=1)
+        strong = self._strong_view(weak)
+        log_p = logits_of(self.student.train()(strong)).log_softmax(dim=1)
+        # Eq. 9 without its constant 1/C, which Adam would cancel
+        cross_entropy = -(target * log_p).sum(dim=1)
+        return (timeliness(age.to(log_p.dtype), self.capacity) * cross_entropy).mean()
+
+    def _strong_view(self, x: Tensor) -> Tensor:
+        """One draw of parameters for the whole bank, as in the published implementation."""
+        height, width = x.shape[-2:]
+        view = StrongView.draw(1, height, width, self.generator, x.device)
+        noise = torch.randn(x.shape, generator=self.generator).to(x)
+        return strong_view(x, view, noise)
+
+    def extra_state(self) -> dict[str, Any]:
+        """Adam's moments, the cadence, and the state of the strong views."""
+        return {
+            "optimiser": self.optimiser.state_dict(),
+            "generator": self.generator.get_state(),
+            "samples_seen": self.samples_seen,
+            "updates": self.updates,
+        }
+
+    def load_extra_state(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`extra_state` gave."""
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.generator.set_state(state["generator"].cpu())
+        self.samples_seen = state["samples_seen"]
+        self.updates = state["updates"]
+
+
+def _prepare(net: nn.Module, *, alpha: float, robust_norm: bool) -> nn.Module:
+    """A copy with its own normalisation layers, frozen, in evaluation mode."""
+    make = (
+        partial(RobustBatchNorm.from_batchnorm, alpha=alpha)
+        if robust_norm
+        else BatchStatNorm.from_batchnorm
+    )
+    copy = replace_batch_norms(copy_sharing_weights(net), make)
+    return copy.requires_grad_(False).eval()
+
+
+def _check_adaptable(net: nn.Module, robust_norm: bool) -> None:
+    if has_batch_norm(net):
+        return
+    if not affine_parameters(net, OTHER_NORMS):
+        raise ValueError(
+            "the network has no normalisation layer with γ and β, so RoTTA has nothing to adapt: "
+            "use method='lame', which adapts the predictions alone"
+        )
+    if robust_norm:
+        raise ValueError(
+            "the network has no BatchNorm layer, so there are no statistics to make robust: pass "
+            "robust_norm=False to train γ and β of its LayerNorm or GroupNorm layers"
+        )

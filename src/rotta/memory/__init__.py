@@ -1,0 +1,1 @@
+"""Memory banks: which of the past samples to learn from."""

@@ -1,0 +1,1 @@
+"""Layers and functions that adapters are made of."""

@@ -1,0 +1,176 @@
+"""The strong view: colour, shape, blur, mirror and noise, one draw for each group of images.
+
+RoTTA shows its student one strong view of the whole bank per update; CoTTA averages 32 of a batch.
+So parameters are drawn per group, and a batch holds one group or several, one after the other.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+GREY = (0.2989, 0.587, 0.114)
+BLUR_RADIUS = 2
+_COLOUR_STEPS = 5
+
+
+@dataclass(frozen=True)
+class StrongView:
+    """The draws of one strong view per group; every field is a tensor, (G, …), on one device."""
+
+    order: Tensor
+    """Which colour step comes when, (G, 5)."""
+    brightness: Tensor
+    contrast: Tensor
+    saturation: Tensor
+    hue: Tensor
+    gamma: Tensor
+    angle: Tensor
+    """Radians."""
+    shift: Tensor
+    """In whole pixels, right and down, (G, 2)."""
+    scale: Tensor
+    sigma: Tensor
+    mirror: Tensor
+
+    @classmethod
+    def draw(
+        cls, groups: int, height: int, width: int, generator: torch.Generator, device: torch.device
+    ) -> "StrongView":
+        """Draw on the generator's device, the CPU, so that every device sees the same views."""
+
+        def uniform(low: float, high: float, *shape: int) -> Tensor:
+            return torch.rand(groups, *shape, generator=generator) * (high - low) + low
+
+        order = torch.stack(
+            [torch.randperm(_COLOUR_STEPS, generator=generator) for _ in range(groups)]
+        )
+        reach = torch.tensor([width / 8, height / 8])
+        drawn = cls(
+            order=order,
+            brightness=uniform(0.6, 1.4),
+            contrast=uniform(0.7, 1.3),
+            saturation=uniform(0.5, 1.5),
+            hue=uniform(-0.06, 0.06),
+            gamma=uniform(0.7, 1.3),
+            angle=uniform(-math.pi / 12, math.pi / 12),
+            shift=(uniform(-1.0, 1.0, 2) * reach).round(),
+            scale=uniform(0.9, 1.1),
+            sigma=uniform(0.001, 0.5),
+            mirror=torch.rand(groups, generator=generator) < 0.5,
+        )
+        return cls(**{name: tensor.to(device) for name, tensor in vars(drawn).items()})
+
+
+def strong_view(x: Tensor, view: StrongView, noise: Tensor) -> Tensor:
+    """Apply one view to each group of images.
+
+    Args:
+        x: RGB in [0, 1], (G · B, 3, H, W), group after group.
+        view: G draws.
+        noise: Standard normal, like ``x``.
+
+    Returns:
+        The views in [0, 1], (G · B, 3, H, W).
+    """
+    per_image = len(x) // len(view.angle)
+    each = {name: t.repeat_interleave(per_image, dim=0) for name, t in vars(view).items()}
+    of = StrongView(**each)
+    image = _jitter(x.clamp(0, 1), of)
+    image = _blur(_affine(image, of, margin=BLUR_RADIUS), of.sigma)
+    image = torch.where(_wide(of.mirror), image.flip(-1), image)
+    return (image + 0.005 * noise).clamp_(0, 1)
+
+
+def _wide(per_image: Tensor) -> Tensor:
+    """(B,) to (B, 1, 1, 1)."""
+    return per_image.view(-1, 1, 1, 1)
+
+
+def _jitter(x: Tensor, view: StrongView) -> Tensor:
+    """The five colour steps, in each image's own order."""
+    steps = (_brightness, _contrast, _saturation, _hue, _gamma)
+    factors = (view.brightness, view.contrast, view.saturation, view.hue, view.gamma)
+    for turn in range(_COLOUR_STEPS):
+        result = x
+        for number, (step, factor) in enumerate(zip(steps, factors, strict=True)):
+            now = _wide(view.order[:, turn] == number)
+            result = torch.where(now, step(x, _wide(factor)), result)
+        x = result
+    return x
+
+
+def _grey(x: Tensor) -> Tensor:
+    red, green, blue = x.unbind(1)
+    return (GREY[0] * red + GREY[1] * green + GREY[2] * blue).unsqueeze(1)
+
+
+def _brightness(x: Tensor, factor: Tensor) -> Tensor:
+    return (x * factor).clamp(0, 1)
+
+
+def _contrast(x: Tensor, factor: Tensor) -> Tensor:
+    mean = _grey(x).mean((1, 2, 3), keepdim=True)
+    return (factor * x + (1 - factor) * mean).clamp(0, 1)
+
+
+def _saturation(x: Tensor, factor: Tensor) -> Tensor:
+    return (factor * x + (1 - factor) * _grey(x)).clamp(0, 1)
+
+
+def _gamma(x: Tensor, gamma: Tensor) -> Tensor:
+    return x.clamp(1e-8, 1.0).pow(gamma)
+
+
+def _hue(x: Tensor, shift: Tensor) -> Tensor:
+    """Turn the hue by a share of the circle; value and saturation stay."""
+    value, low = x.amax(1, keepdim=True), x.amin(1, keepdim=True)
+    chroma = value - low
+    red, green, blue = x[:, 0:1], x[:, 1:2], x[:, 2:3]
+    divisor = torch.where(chroma == 0, 1.0, chroma)
+    sector = torch.where(
+        value == red,
+        (green - blue) / divisor % 6,
+        torch.where(value == green, (blue - red) / divisor + 2, (red - green) / divisor + 4),
+    )
+    turned = sector + 6 * shift
+    # channel n of HSV→RGB: V − C·max(0, min(k, 4 − k, 1)) with k = (n + H) mod 6, n = 5, 3, 1
+    offsets = torch.tensor([5.0, 3.0, 1.0], device=x.device, dtype=x.dtype).view(1, 3, 1, 1)
+    k = (turned + offsets) % 6
+    return value - chroma * torch.minimum(k, 4 - k).clamp(0, 1)
+
+
+def _affine(x: Tensor, view: StrongView, margin: int) -> Tensor:
+    """Rotate, scale and shift about the centre; ``margin`` more pixels come out on each side.
+
+    Edge pixels are repeated beyond the border, which no allowed map leaves by more than half a
+    side.
+    """
+    height, width = x.shape[-2:]
+    column = torch.arange(-margin, width + margin, device=x.device) - (width - 1) / 2
+    row = torch.arange(-margin, height + margin, device=x.device) - (height - 1) / 2
+    column = column.view(1, 1, -1) - view.shift[:, 0].view(-1, 1, 1)
+    row = row.view(1, -1, 1) - view.shift[:, 1].view(-1, 1, 1)
+    cosine = (view.angle.cos() / view.scale).view(-1, 1, 1)
+    sine = (view.angle.sin() / view.scale).view(-1, 1, 1)
+    # the inverse map, in units where the image spans −1 … 1
+    from_column = (cosine * column + sine * row) * (2 / width)
+    from_row = (cosine * row - sine * column) * (2 / height)
+    grid = torch.stack([from_column, from_row], dim=-1).to(x.dtype)
+    return F.grid_sample(x, grid, padding_mode="border", align_corners=False)
+
+
+def _blur(x: Tensor, sigma: Tensor) -> Tensor:
+    """A 5×5 Gaussian per image; two pixels are lost on each side."""
+    offset = torch.arange(-BLUR_RADIUS, BLUR_RADIUS + 1, device=x.device)
+    weights = torch.exp(-0.5 * (offset / sigma[:, None]) ** 2)
+    weights = (weights / weights.sum(1, keepdim=True)).to(x.dtype)
+    taps = [_wide(tap) for tap in weights.unbind(1)]
+    height, width = x.shape[-2] - 2 * BLUR_RADIUS, x.shape[-1] - 2 * BLUR_RADIUS
+    rows = sum(tap * x[..., i : i + height, :] for i, tap in enumerate(taps))
+    assert isinstance(rows, Tensor)
+    both = sum(tap * rows[..., :, i : i + width] for i, tap in enumerate(taps))
+    assert isinstance(both, Tensor)
+    return both

@@ -1,0 +1,85 @@
+"""Swap layers of a network without touching the network that was given."""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from rotta.nn.rbn import BatchNorm
+
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+OTHER_NORMS = (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+
+
+def copy_sharing_weights(net: nn.Module) -> nn.Module:
+    """A copy whose normalisation layers are its own and whose other parameters share memory.
+
+    Methods that train only γ and β can hold several such copies at the cost of one network. The
+    shared parameters are new ``Parameter`` objects without gradient, so the network that was
+    given keeps its flags.
+
+    Example:
+        >>> net = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4))
+        >>> twin = copy_sharing_weights(net)
+        >>> twin[0].weight.data_ptr() == net[0].weight.data_ptr(), twin[0].weight.requires_grad
+        (True, False)
+        >>> twin[1].weight.data_ptr() == net[1].weight.data_ptr(), net[0].weight.requires_grad
+        (False, True)
+    """
+    own = {id(p) for norm in norm_layers(net) for p in norm.parameters(recurse=False)}
+    shared = {
+        id(p): nn.Parameter(p.detach(), requires_grad=False)
+        for p in net.parameters()
+        if id(p) not in own
+    }
+    return copy.deepcopy(net, memo=dict(shared))
+
+
+def norm_layers(net: nn.Module) -> Iterator[nn.Module]:
+    """All normalisation layers, each once."""
+    kinds = BATCH_NORMS + OTHER_NORMS
+    return (module for module in net.modules() if isinstance(module, kinds))
+
+
+def has_batch_norm(net: nn.Module) -> bool:
+    """Whether there is any BatchNorm layer."""
+    return any(isinstance(module, BATCH_NORMS) for module in net.modules())
+
+
+def replace_batch_norms(net: nn.Module, make: Callable[[BatchNorm], nn.Module]) -> nn.Module:
+    """Replace every BatchNorm layer of ``net`` in place; a layer used twice stays one layer.
+
+    Returns:
+        ``net``, or the new layer if ``net`` itself is a BatchNorm layer.
+    """
+    if isinstance(net, BATCH_NORMS):
+        return make(net)
+    made: dict[nn.Module, nn.Module] = {}
+    for parent in list(net.modules()):
+        for name, child in parent.named_children():
+            if isinstance(child, BATCH_NORMS):
+                if child not in made:
+                    made[child] = make(child)
+                setattr(parent, name, made[child])
+    return net
+
+
+def train_only(net: nn.Module, parameters: list[nn.Parameter]) -> None:
+    """Let gradients reach these parameters and no others."""
+    net.requires_grad_(False)
+    for parameter in parameters:
+        parameter.requires_grad_(True)
+
+
+def affine_parameters(net: nn.Module, kinds: tuple[type[nn.Module], ...]) -> list[nn.Parameter]:
+    """γ and β of the layers of these kinds, each once."""
+    layers = [module for module in net.modules() if isinstance(module, kinds)]
+    found = [p for layer in layers for p in layer.parameters(recurse=False)]
+    return list({id(p): p for p in found}.values())
+
+
+@torch.no_grad()
+def move_towards(target: Sequence[Tensor], source: Sequence[Tensor], share: float) -> None:
+    """θ ← (1 − share)·θ + share·θ' for all pairs at once (Eq. 11 of RoTTA)."""
+    torch._foreach_lerp_(list(target), list(source), share)

@@ -1,0 +1,115 @@
+"""The strong view, step by step, and group by group."""
+
+import colorsys
+
+import pytest
+import torch
+
+from rotta.nn.augment import StrongView, _affine, _blur, _hue, _jitter, strong_view
+
+CPU = torch.device("cpu")
+
+
+def view(groups: int = 1, side: int = 32, seed: int = 0) -> StrongView:
+    generator = torch.Generator().manual_seed(seed)
+    return StrongView.draw(groups, side, side, generator, CPU)
+
+
+def still(**changes: torch.Tensor) -> StrongView:
+    """A view that does nothing but what is asked for."""
+    one, zero = torch.ones(1), torch.zeros(1)
+    fields = {
+        "order": torch.arange(5)[None],
+        "brightness": one,
+        "contrast": one,
+        "saturation": one,
+        "hue": zero,
+        "gamma": one,
+        "angle": zero,
+        "shift": torch.zeros(1, 2),
+        "scale": one,
+        "sigma": torch.full((1,), 1e-3),
+        "mirror": torch.zeros(1, dtype=torch.bool),
+    }
+    return StrongView(**(fields | changes))
+
+
+def picture() -> torch.Tensor:
+    return torch.rand(1, 3, 16, 16, generator=torch.Generator().manual_seed(3))
+
+
+def test_a_view_that_does_nothing_does_nothing() -> None:
+    x = picture()
+    assert torch.allclose(strong_view(x, still(), torch.zeros_like(x)), x, atol=1e-5)
+
+
+def test_groups_are_separate_views() -> None:
+    x = torch.rand(6, 3, 32, 32)
+    noise = torch.randn_like(x)
+    both = view(groups=2)
+    together = strong_view(x, both, noise)
+    for group, part in enumerate((slice(0, 3), slice(3, 6))):
+        alone = StrongView(**{name: t[group : group + 1] for name, t in vars(both).items()})
+        assert torch.allclose(together[part], strong_view(x[part], alone, noise[part]), atol=1e-6)
+    assert not torch.allclose(together[:3], strong_view(x[:3], view(seed=9), noise[:3]), atol=0.01)
+
+
+def test_results_stay_in_range_and_the_input_stays_as_it_is() -> None:
+    x = torch.rand(8, 3, 32, 32)
+    before = x.clone()
+    y = strong_view(x, view(), torch.randn_like(x))
+    assert y.min() >= 0
+    assert y.max() <= 1
+    assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize("turn", [-0.06, 0.05, 0.3])
+def test_hue_turns_as_in_hsv(turn: float) -> None:
+    x = picture()
+    turned = _hue(x, torch.full((1, 1, 1, 1), turn))
+    for row, column in ((0, 0), (3, 7), (15, 2)):
+        h, s, v = colorsys.rgb_to_hsv(*x[0, :, row, column].tolist())
+        expected = colorsys.hsv_to_rgb((h + turn) % 1, s, v)
+        assert turned[0, :, row, column].tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_colour_steps_come_in_the_drawn_order() -> None:
+    x = torch.full((1, 3, 4, 4), 0.4)
+    changes = {"brightness": torch.tensor([0.5]), "gamma": torch.tensor([2.0])}
+    first_bright = _jitter(x, still(**changes))
+    first_gamma = _jitter(x, still(**changes, order=torch.tensor([[4, 1, 2, 3, 0]])))
+    assert first_bright[0, 0, 0, 0].item() == pytest.approx((0.4 * 0.5) ** 2, abs=1e-6)
+    assert first_gamma[0, 0, 0, 0].item() == pytest.approx(0.4**2 * 0.5, abs=1e-6)
+
+
+def test_shifts_are_whole_pixels_to_the_right_and_down() -> None:
+    x = picture()
+    moved = _affine(x, still(shift=torch.tensor([[2.0, 1.0]])), margin=0)
+    assert torch.allclose(moved[..., 1:, 2:], x[..., :-1, :-2], atol=1e-5)
+    assert torch.allclose(moved[..., 1:, 0], x[..., :-1, 0], atol=1e-5)  # the edge is repeated
+
+
+def test_a_quarter_turn_is_a_quarter_turn() -> None:
+    x = picture()
+    turned = _affine(x, still(angle=torch.tensor([torch.pi / 2])), margin=0)
+    assert torch.allclose(turned, x.rot90(-1, (2, 3)), atol=1e-4)
+
+
+def test_blur_keeps_a_flat_picture_and_spreads_a_point() -> None:
+    flat = torch.full((1, 3, 12, 12), 0.3)
+    assert torch.allclose(_blur(flat, torch.tensor([0.5])), torch.full((1, 3, 8, 8), 0.3))
+    point = torch.zeros(1, 3, 9, 9)
+    point[..., 4, 4] = 1
+    spread = _blur(point, torch.tensor([0.5]))
+    assert spread[0, 0, 2, 2] < 1
+    assert spread[0, 0, 2, 1] == spread[0, 0, 1, 2] > 0
+
+
+def test_draws_stay_within_their_ranges() -> None:
+    many = view(groups=500)
+    assert many.brightness.min() >= 0.6
+    assert many.brightness.max() <= 1.4
+    assert many.shift.abs().max() <= 4
+    assert torch.equal(many.shift, many.shift.round())
+    assert 0.4 < many.mirror.float().mean() < 0.6
+    assert many.order.sort(dim=1).values.equal(torch.arange(5).expand(500, 5))
