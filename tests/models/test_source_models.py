@@ -77,11 +77,6 @@ def test_clean_error_on_a_thousand_images_is_sane() -> None:
     assert error_rate(load_source("cifar10-wrn40-2-augmix"), images) == pytest.approx(5.79, abs=1.5)
 
 
-# The stated 26.22 was measured on a GPU; there, with TF32, this file gives 26.17, in plain float32
-# 26.16: one image more than the tolerance away from what is stated.
-ON_A_CPU = {"cifar100-wrn40-2-augmix": 26.16}
-
-
 @needs_models
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ON_FILE, ids=_ids)
@@ -91,10 +86,9 @@ def test_clean_error_is_as_stated(source: SourceModel) -> None:
         pytest.skip(f"{source.arch} takes a quarter of an hour on a CPU: needs a CUDA device")
     images = load_dataset(source.dataset, split="test").domain("clean")
     error = error_rate(load_source(source.name), images, device=device)
-    expected = (
-        source.clean_error if device == "cuda" else ON_A_CPU.get(source.name, source.clean_error)
-    )
-    assert error == pytest.approx(expected, abs=0.05)
+    if device == "cpu" and source.name == "cifar100-wrn40-2-augmix" and f"{error:.2f}" == "26.16":
+        pytest.xfail("26.16 in float32, one image beyond the tolerance of the stated 26.22")
+    assert error == pytest.approx(source.clean_error, abs=0.05)
 
 
 def test_a_file_by_metadata_by_argument_and_by_its_shapes(tmp_path: Path) -> None:
