@@ -1,40 +1,52 @@
-"""The loop, the counts and the record of a run."""
+"""The loop, and the stopwatch around a method."""
 
-import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 import rotta
 from rotta.adapters import Source
-from rotta.metrics import ErrorByDomain
-from rotta.results import MethodResult, Result, provenance
+from rotta.datasets.base import Dataset
 from rotta.stopwatch import Stopwatch
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROTTA_CACHE", str(tmp_path / "cache"))
 
 
+@cache
+def digits() -> Dataset:
+    return rotta.load_dataset("digits-c", limit=40)
+
+
 def digits_stream(**options: object) -> rotta.Stream:
-    dataset = rotta.load_dataset("digits-c", limit=40)
-    return rotta.Stream(dataset, order=("fog", "snow"), batch_size=7, **options)  # type: ignore[arg-type]
+    return rotta.Stream(digits(), order=("fog", "snow"), batch_size=7, **options)  # type: ignore[arg-type]
 
 
-def test_every_sample_is_scored_in_its_domain() -> None:
-    stream = digits_stream()
-    method = Source(rotta.load_source("digits"))
-    errors = ErrorByDomain(stream.domains)
-    wrong = dict.fromkeys(stream.domains, 0)
-    for step in rotta.evaluate(method, stream):
-        errors.add(step)
-        for domain, is_wrong in zip(step.batch.domain, step.wrong, strict=True):
-            wrong[stream.domains[int(domain)]] += int(is_wrong)
-    assert errors.per_domain() == {name: 100 * n / 40 for name, n in wrong.items()}
-    assert errors.average() == pytest.approx(sum(errors.per_domain().values()) / 2)
-    assert wrong["fog"] > wrong["snow"] > 0
+class CountsResets:
+    """Answers at random; notes how many batches it saw between resets."""
+
+    def __init__(self) -> None:
+        self.batches_per_episode: list[int] = []
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.batches_per_episode[-1] += 1
+        return torch.zeros(len(x), 10)
+
+    def reset(self) -> None:
+        self.batches_per_episode.append(0)
+
+
+def test_a_step_has_the_prediction_and_whether_it_is_wrong() -> None:
+    net = rotta.load_source("digits")
+    for step in rotta.evaluate(Source(net, 10), digits_stream()):
+        assert step.logits.shape == (len(step.batch.y), 10)
+        assert torch.equal(step.predicted, step.logits.argmax(dim=1))
+        assert torch.equal(step.wrong, step.predicted != step.batch.y)
 
 
 def test_a_method_sees_images_only() -> None:
@@ -48,40 +60,60 @@ def test_a_method_sees_images_only() -> None:
     assert set(seen) == {((7, 3, 32, 32), torch.float32), ((3, 3, 32, 32), torch.float32)}
 
 
-def test_domains_not_reached_are_left_out() -> None:
-    errors = ErrorByDomain(("fog", "snow"))
-    assert errors.per_domain() == {}
-    first = next(rotta.evaluate(Source(rotta.load_source("digits")), digits_stream()))
-    errors.add(first)
-    assert list(errors.per_domain()) == ["fog"]
+def test_a_bare_network_keeps_no_history() -> None:
+    net = rotta.load_source("digits")
+    step = next(rotta.evaluate(net, digits_stream(setting="fully")))
+    assert not step.logits.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("setting", "episodes"), [("fully", [6, 6, 6, 6]), ("non-iid", [6, 6, 6, 6])]
+)
+def test_every_episode_of_a_stationary_setting_begins_with_a_reset(
+    setting: str, episodes: list[int]
+) -> None:
+    method = CountsResets()
+    for _ in rotta.evaluate(method, digits_stream(setting=setting, visits=2)):
+        pass
+    assert method.batches_per_episode == episodes
+
+
+@pytest.mark.parametrize("setting", ["continual", "ptta"])
+def test_changing_settings_never_reset(setting: str) -> None:
+    method = CountsResets()
+    method.reset()  # as a user may, before the first batch
+    for _ in rotta.evaluate(method, digits_stream(setting=setting)):
+        pass
+    assert method.batches_per_episode == [12]
+
+
+def test_rotta_meets_every_episode_as_if_it_were_the_first() -> None:
+    stream = digits_stream(setting="non-iid")
+    net = rotta.load_source("digits")
+    model = rotta.RoTTA(net, 10, capacity=8, update_every=8)
+    together = [step.logits for step in rotta.evaluate(model, stream)]
+    alone = []
+    for domain in stream.domains:
+        episode = rotta.Stream(digits(), setting="non-iid", order=(domain,), batch_size=7)
+        fresh = rotta.RoTTA(net, 10, capacity=8, update_every=8)
+        alone += [step.logits for step in rotta.evaluate(fresh, episode)]
+        assert fresh.updates == 5
+    assert all(torch.equal(a, b) for a, b in zip(together, alone, strict=True))
 
 
 def test_source_changes_nothing() -> None:
     net = rotta.load_source("digits").train()
     before = {name: x.clone() for name, x in net.state_dict().items()}
-    method = Source(net)
-    for _ in rotta.evaluate(method, digits_stream()):
+    for _ in rotta.evaluate(Source(net, 10), digits_stream()):
         pass
     assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())
-    assert not net.training
 
 
-def test_the_record_of_a_run_is_complete_json(tmp_path: Path) -> None:
-    scored = MethodResult(12.5, {"fog": 12.5}, 3.0)
-    Result({"source": scored}, {"seeds": [0]}, provenance("cpu", {"file": "md5"})).save(
-        tmp_path / "result.json"
-    )
-    read = json.loads((tmp_path / "result.json").read_text())
-    assert read["methods"]["source"] == {
-        "average_error": 12.5,
-        "per_domain": {"fog": 12.5},
-        "ms_per_batch": 3.0,
-    }
-    assert read["config"] == {"seeds": [0]}
-    assert {"time", "versions", "device", "commit", "data"} <= set(read["provenance"])
-
-
-def test_the_stopwatch_passes_results_through() -> None:
-    timed = Stopwatch(lambda x: x * 2)
-    assert timed(torch.tensor([3.0])).item() == 6
+def test_the_stopwatch_passes_results_and_resets_through() -> None:
+    method = CountsResets()
+    timed = Stopwatch(method)
+    timed.reset()
+    assert timed(torch.ones(3, 1)).shape == (3, 10)
+    assert method.batches_per_episode == [1]
     assert timed.median_ms() >= 0
+    Stopwatch(torch.neg).reset()

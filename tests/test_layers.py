@@ -62,7 +62,7 @@ def test_one_order_is_stated_in_two_layers_and_is_one() -> None:
 
 
 def test_the_library_starts_without_the_command_lines_packages() -> None:
-    heavy = ["typer", "rich", "sklearn", "matplotlib", "torchvision", "timm"]
+    heavy = ["typer", "rich", "sklearn", "matplotlib", "jinja2", "torchvision", "timm"]
     code = f"import sys, rotta; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -8,7 +8,7 @@ Example:
     ('motion_blur', 'snow', 'fog')
 """
 
-from rotta.adapters import RoTTA, Source
+from rotta.adapters import BN, LAME, METHODS, NOTE, PL, TENT, Adapter, CoTTA, RoTTA, Source, adapt
 from rotta.corruptions import CORRUPTIONS, corrupt
 from rotta.datasets import DATASETS, load_dataset
 from rotta.evaluate import Step, evaluate
@@ -18,17 +18,26 @@ from rotta.versions import __version__
 
 __all__ = [
     "ARCHITECTURES",
+    "BN",
     "CORRUPTIONS",
     "DATASETS",
+    "LAME",
+    "METHODS",
+    "NOTE",
     "ORDERS",
+    "PL",
     "SETTINGS",
     "SOURCES",
+    "TENT",
+    "Adapter",
     "Batch",
+    "CoTTA",
     "RoTTA",
     "Source",
     "Step",
     "Stream",
     "__version__",
+    "adapt",
     "corrupt",
     "error_rate",
     "evaluate",

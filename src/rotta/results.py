@@ -1,10 +1,11 @@
-"""What a run leaves behind: its errors, its configuration, and what they came from."""
+"""What a run leaves behind: errors and their course, its configuration, what they came from."""
 
 import json
 import os
 import platform
+import statistics
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,28 +18,116 @@ from rotta.versions import versions
 
 
 @dataclass(frozen=True)
-class MethodResult:
-    """What one method scored."""
+class Windows:
+    """The course of one walk along the stream, in windows of consecutive batches."""
+
+    samples: Sequence[int]
+    """Samples seen at the end of each window, rising."""
+    error: Sequence[float]
+    """In percent, of each window."""
+    entropy: Sequence[float]
+    """Mean of the predictions', in nats."""
+    balance: Sequence[float]
+    """Of the predicted classes: 0 when there is only one, 1 when all come equally often."""
+
+
+@dataclass(frozen=True)
+class BankCourse:
+    """What a method's memory bank held, at the ends of the same windows."""
+
+    samples: Sequence[int]
+    counts: Sequence[Sequence[int]]
+    """Samples held of each predicted class, (windows, classes)."""
+    age: Sequence[float]
+    """Their mean age, in samples presented."""
+
+
+@dataclass(frozen=True)
+class SeedResult:
+    """What one method scored on the stream of one seed."""
 
     average_error: float
     """Mean over the domains, in percent."""
     per_domain: Mapping[str, float]
+    per_class: Mapping[str, float]
     ms_per_batch: float
     """Median over the batches, predict and adapt; the wait for images is not in it."""
+    windows: Windows
+    bank: BankCourse | None = None
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """What one method scored: means over the seeds, and each seed's own."""
+
+    average_error: float
+    per_domain: Mapping[str, float]
+    per_class: Mapping[str, float]
+    ms_per_batch: float
+    std: float | None
+    """Of the average error over the seeds (n − 1); none for a single seed."""
+    seeds: Mapping[str, SeedResult]
+
+    @classmethod
+    def over(cls, seeds: Mapping[int, SeedResult]) -> "MethodResult":
+        """The mean of at least one seed's results."""
+        results = list(seeds.values())
+        averages = [result.average_error for result in results]
+        return cls(
+            average_error=statistics.fmean(averages),
+            per_domain=_means([result.per_domain for result in results]),
+            per_class=_means([result.per_class for result in results]),
+            ms_per_batch=statistics.fmean(result.ms_per_batch for result in results),
+            std=statistics.stdev(averages) if len(averages) > 1 else None,
+            seeds={str(seed): result for seed, result in seeds.items()},
+        )
 
 
 @dataclass(frozen=True)
 class Result:
-    """A run: methods over one stream."""
+    """A run: methods over the streams of one dataset and setting."""
 
     methods: Mapping[str, MethodResult]
+    """By the name that was asked for, options included: ``note:lr=0.001``."""
     config: Mapping[str, Any]
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         """Write as JSON, completely or not at all."""
         with replacing(path) as temporary:
-            temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+            temporary.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> "Result":
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            ValueError: The file is not a result.
+        """
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            methods = {name: _method(value) for name, value in stored["methods"].items()}
+            return cls(methods, stored["config"], stored["provenance"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{path} is not the result of a run ({type(error).__name__}: {error}): give a "
+                "folder that `rotta run` wrote, or its result.json"
+            ) from error
+
+
+def _means(per_seed: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: statistics.fmean(values[name] for values in per_seed) for name in per_seed[0]}
+
+
+def _method(stored: dict[str, Any]) -> MethodResult:
+    seeds = {seed: _seed(value) for seed, value in stored["seeds"].items()}
+    return MethodResult(**{**stored, "seeds": seeds})
+
+
+def _seed(stored: dict[str, Any]) -> SeedResult:
+    windows = Windows(**stored["windows"])
+    bank = BankCourse(**stored["bank"]) if stored["bank"] else None
+    return SeedResult(**{**stored, "windows": windows, "bank": bank})
 
 
 def provenance(device: torch.device | str, data: Mapping[str, str]) -> dict[str, Any]:

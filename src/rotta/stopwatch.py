@@ -44,6 +44,11 @@ class Stopwatch:
         self._events.append((begin, end))
         return result
 
+    def reset(self) -> None:
+        """Reset the method, if it can be; that is not timed."""
+        if hasattr(self._method, "reset"):
+            self._method.reset()
+
     def median_ms(self) -> float:
         """Median over all calls; waits for a GPU to finish them."""
         if self._events:

@@ -1,6 +1,5 @@
 """The commands as a person types them."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -36,41 +35,6 @@ def test_list_names_everything_there_is() -> None:
     assert "fog" not in rotta("list", "streams").output
 
 
-def test_run_scores_the_source_model_and_draws_the_stream(tmp_path: Path) -> None:
-    done = rotta("run", "--limit", "40", "--order", "fog,brightness", "--out", "result")
-    assert done.exit_code == 0, done.output
-    assert "average" in done.output
-    record = json.loads((tmp_path / "result" / "result.json").read_text())
-    scored = record["methods"]["source"]
-    assert list(scored["per_domain"]) == ["fog", "brightness"]
-    assert scored["average_error"] == pytest.approx(sum(scored["per_domain"].values()) / 2)
-    assert record["config"]["seeds"] == [0]
-    with Image.open(tmp_path / "result" / "stream.png") as picture:
-        assert picture.width > 1000
-
-
-def test_run_takes_what_it_is_told(tmp_path: Path) -> None:
-    words = ("run", "--limit", "20", "--order", "fog", "--visits", "3", "--batch-size", "7")
-    done = rotta(*words, "--setting", "fully", "--severity", "1", "--out", "result")
-    assert "9 batches, 60 images, Fully TTA" in done.output  # 3 visits of 20: 7 + 7 + 6
-    config = json.loads((tmp_path / "result" / "result.json").read_text())["config"]
-    assert (config["severity"], config["visits"], config["batch_size"]) == (1, 3, 7)
-    hard = rotta("run", "--limit", "20", "--order", "fog", "--delta", "inf", "--out", "hard")
-    assert hard.exit_code == 0
-    error = {
-        name: json.loads((tmp_path / name / "result.json").read_text())["methods"]["source"]
-        for name in ("result", "hard")
-    }
-    assert error["result"]["average_error"] < error["hard"]["average_error"]
-
-
-def test_a_run_does_not_replace_another_unasked(tmp_path: Path) -> None:
-    for _ in range(2):
-        assert rotta("run", "--limit", "5", "--order", "fog").exit_code == 0
-    names = sorted(p.name for p in (tmp_path / "runs").iterdir())
-    assert names == ["digits-c-ptta-seed0", "digits-c-ptta-seed0-2"]
-
-
 def test_stream_draws_one_row_per_delta(tmp_path: Path) -> None:
     for deltas in ("0.1", "inf,1,0.1,0.01"):
         assert rotta("stream", "--deltas", deltas, "--out", f"{len(deltas)}.png").exit_code == 0
@@ -88,7 +52,7 @@ def test_corrupt_writes_the_published_layout(tmp_path: Path) -> None:
     assert (fog.shape, fog.dtype) == ((60, 32, 32, 3), np.uint8)
     assert labels.shape == (60,)
     words = ("run", "--dataset", "corrupted:digits-c", "--source", "digits", "--severity", "3")
-    again = rotta(*words, "--out", "out")
+    again = rotta(*words, "--methods", "source", "--out", "out")
     assert again.exit_code == 0, again.output
 
 
@@ -143,6 +107,13 @@ TRAIN = ("train", "--arch", "wrn-10-1", "--dataset", "digits")
         (("run", "--setting", "pta"), "did you mean 'ptta'"),
         (("run", "--delta", "0"), "delta must be greater than 0"),
         (("run", "--device", "cuda:99"), "use --device cpu"),
+        (("run", "--methods", "rota"), "did you mean 'rotta'"),
+        (("run", "--methods", ""), "no method is named"),
+        (("run", "--methods", "note:lr=fast"), "note:lr takes a number"),
+        (("run", "--seed", "1", "--seeds", "2,3"), "not both: --seeds 1,2,3"),
+        (("run", "--seeds", "1,1"), "different numbers"),
+        (("run", "--seeds", "one"), "--seeds takes whole numbers"),
+        (("run", "--seeds", "0,-1"), "from 0 to"),
         (("run", "--dataset", "cifar10-c"), "cifar-10-python.tar.gz"),
         (("corrupt", "--corruptions", "fogg", "--out", "x"), "did you mean 'fog'"),
         (("corrupt", "--severities", "1,six", "--out", "x"), "whole numbers"),

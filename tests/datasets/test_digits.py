@@ -6,8 +6,10 @@ import sys
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from sklearn.datasets import load_digits as bundled
 
+from rotta.datasets.digit_views import _moved
 from rotta.datasets.digits import load_digits
 
 
@@ -67,3 +69,24 @@ def test_without_scikit_learn_the_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(ModuleNotFoundError, match="pip install scikit-learn"):
         load_digits()
+
+
+def test_views_are_the_scans_and_then_the_scans_slightly_moved() -> None:
+    scans, views = load_digits().domain("clean"), load_digits(views=4).domain("clean")
+    pixels = views.pixels.reshape(4, 897, 32, 32, 3)
+    assert views.labels.tolist() == scans.labels.tolist() * 4
+    assert np.array_equal(pixels[0], scans.pixels)
+    assert hashlib.md5(pixels.tobytes()).hexdigest() == "5af51fc71697e81f344b3ebc3e7b7206"
+    for view in (1, 2, 3):
+        same = (pixels[view] == pixels[0]).all(axis=(1, 2, 3)).mean()
+        assert same < 0.02
+
+
+def test_a_view_is_turned_and_shifted_by_whole_pixels() -> None:
+    image = np.zeros((1, 32, 32, 3), np.uint8)
+    image[0, 10:14, 20:23] = 200
+    moved = _moved(image, np.array([[0, 2, -1]]))
+    assert np.array_equal(moved, np.roll(image, (-1, 2), axis=(1, 2)))
+    turned = _moved(image, np.array([[10, 0, 0]]))
+    picture = Image.fromarray(image[0]).rotate(-10, resample=Image.Resampling.BILINEAR)
+    assert np.abs(turned[0].astype(int) - np.asarray(picture).astype(int)).max() <= 2

@@ -37,7 +37,7 @@ def few() -> GeneratedDataset:
 
 def expected(corruption: str, severity: int, images: int, seed: int = 0) -> torch.Tensor:
     positions = torch.arange(images)
-    clean = load_digits().domain("clean").images(positions.numpy()).float() / 255
+    clean = load_digits(views=4).domain("clean").images(positions.numpy()).float() / 255
     dirty = corrupt(
         clean, corruption, severity, seed=seed, index=positions, textures=load_textures()
     )
@@ -57,9 +57,9 @@ def test_it_has_the_papers_domains_in_the_papers_order() -> None:
 @pytest.mark.parametrize(("corruption", "severity"), [("gaussian_noise", 5), ("frost", 1)])
 def test_a_domain_is_the_clean_set_corrupted(corruption: str, severity: int) -> None:
     domain = digits_c().domain(corruption, severity)
-    positions = np.arange(897)
-    assert domain.labels.tolist() == load_digits().domain("clean").labels.tolist()
-    assert domain.images(positions).equal(expected(corruption, severity, 897))
+    clean = load_digits(views=4).domain("clean")
+    assert domain.labels.tolist() == clean.labels.tolist()
+    assert domain.images(np.arange(3588)).equal(expected(corruption, severity, 3588))
 
 
 def test_the_second_touch_reads_the_file_of_the_first(cache: Path) -> None:
@@ -111,18 +111,18 @@ def test_a_limit_takes_a_slice_of_the_whole_file_if_there_is_one() -> None:
 
 
 def test_a_limit_beyond_the_set_is_no_limit(cache: Path) -> None:
-    assert len(digits_c(limit=5000).domain("brightness").pixels) == 897
+    assert len(digits_c(limit=5000).domain("brightness").pixels) == 3588
     assert len(list(cache.rglob("*.npy"))) == 1
 
 
 def test_progress_counts_the_images_of_a_domain() -> None:
     steps: list[tuple[int, int]] = []
     dataset = digits_c(progress=lambda done, total: steps.append((done, total)))
-    assert len(dataset.domain("brightness").labels) == 897
+    assert len(dataset.domain("brightness").labels) == 3588
     assert steps == []  # labels need no images
     dataset.domain("brightness").images(np.array([0]))
     dataset.domain("brightness").images(np.array([0]))  # from the file: nothing to report
-    assert steps == [(500, 897), (897, 897)]
+    assert steps == [*((done, 3588) for done in range(500, 3588, 500)), (3588, 3588)]
 
 
 def test_two_at_once_do_not_disturb_each_other(cache: Path) -> None:

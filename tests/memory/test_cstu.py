@@ -7,20 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_cstu import PlainCSTU
+from presenting import contents, present
 
 from rotta.memory.cstu import CSTU, timeliness
-
-
-def contents(bank: CSTU) -> set[tuple[int, int, int]]:
-    held = bank.label >= 0
-    names = bank.images[held][:, 0, 0, 0].round().long().tolist() if held.any() else []
-    return set(zip(names, bank.label[held].tolist(), bank.age[held].tolist(), strict=True))
-
-
-def present(bank: CSTU, names: list[int], labels: list[int], entropies: list[float]) -> None:
-    x = torch.tensor(names, dtype=torch.float32).view(-1, 1, 1, 1).expand(-1, 3, 1, 1)
-    bank.insert(x, torch.tensor(labels), torch.tensor(entropies, dtype=torch.float64))
-
 
 # few distinct entropies make ties; long runs of one class make full classes
 SAMPLES = st.lists(
@@ -57,7 +46,6 @@ def test_it_is_algorithm_1(
         for name, (label, entropy) in zip(names, part, strict=True):
             plain.insert(name, label, entropy)
         assert contents(bank) == plain.contents()
-        assert bank.count.tolist() == [len(items) for items in plain.bank]
         assert len(bank) == sum(len(items) for items in plain.bank)
 
 
@@ -65,15 +53,16 @@ def test_it_is_algorithm_1(
 def test_the_quota_is_a_real_number(num_classes: int, most: int) -> None:
     bank = CSTU(64, num_classes)
     present(bank, list(range(200)), [0] * 200, [0.3] * 200)
-    assert int(bank.count[0]) == most == len(bank)
+    assert int((bank.label == 0).sum()) == most == len(bank)
 
 
 def test_ages_beyond_a_thousand_still_count() -> None:
     """In float32 the ages 1,200 and 1,300 would score alike, and the later one would go."""
     bank = CSTU(64, 1)
     present(bank, list(range(64)), [0] * 64, [0.0] * 64)
-    bank.age = torch.full((64,), 1200)
-    bank.age[5] = 1300
+    bank.clock.fill_(1300)
+    bank.arrived.fill_(100)
+    bank.arrived[5] = 0
     present(bank, [64], [0], [0.0])
     assert {name for name, _, _ in contents(bank)} == set(range(65)) - {5}
 

@@ -76,10 +76,10 @@ def test_hue_turns_as_in_hsv(turn: float) -> None:
 def test_colour_steps_come_in_the_drawn_order() -> None:
     x = torch.full((1, 3, 4, 4), 0.4)
     changes = {"brightness": torch.tensor([0.5]), "gamma": torch.tensor([2.0])}
-    first_bright = _jitter(x, still(**changes))
-    first_gamma = _jitter(x, still(**changes, order=torch.tensor([[4, 1, 2, 3, 0]])))
-    assert first_bright[0, 0, 0, 0].item() == pytest.approx((0.4 * 0.5) ** 2, abs=1e-6)
-    assert first_gamma[0, 0, 0, 0].item() == pytest.approx(0.4**2 * 0.5, abs=1e-6)
+    first_bright = _jitter(x[None], still(**changes))
+    first_gamma = _jitter(x[None], still(**changes, order=torch.tensor([[4, 1, 2, 3, 0]])))
+    assert first_bright[0, 0, 0, 0, 0].item() == pytest.approx((0.4 * 0.5) ** 2, abs=1e-6)
+    assert first_gamma[0, 0, 0, 0, 0].item() == pytest.approx(0.4**2 * 0.5, abs=1e-6)
 
 
 def test_shifts_are_whole_pixels_to_the_right_and_down() -> None:

@@ -1,10 +1,11 @@
 """Copies that share what they do not train, and layers swapped in them."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
 
-from rotta.nn.batch_stats import BatchStatNorm
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import (
     affine_parameters,
@@ -12,6 +13,7 @@ from rotta.nn.surgery import (
     has_batch_norm,
     move_towards,
     replace_batch_norms,
+    train_only,
 )
 
 
@@ -52,15 +54,36 @@ def test_moving_towards_another_set_of_parameters() -> None:
     assert [t.tolist() for t in target] == [[0.25, 0.25], [0.75]]
 
 
-def test_batch_statistics_ignore_the_mode() -> None:
-    bn = nn.BatchNorm2d(3)
-    x = torch.rand(8, 3, 4, 4) * 5
-    layer = BatchStatNorm.from_batchnorm(bn)
-    assert torch.equal(layer.eval()(x), layer.train()(x))
-    assert torch.allclose(layer(x), bn.train()(x))
+def test_training_some_freezes_the_others() -> None:
+    net = small_net()
+    train_only(net, affine_parameters(net, (nn.BatchNorm2d,)))
+    flags = {name: p.requires_grad for name, p in net.named_parameters()}
+    assert [name for name, flag in flags.items() if flag] == ["1.weight", "1.bias"]
 
 
-@pytest.mark.parametrize("shape", [(1, 3), (1, 3, 1, 1)])
-def test_one_value_per_channel_gives_beta(shape: tuple[int, ...]) -> None:
-    layer = BatchStatNorm(torch.full((3,), 2.0), torch.tensor([1.0, 2.0, 3.0]), 1e-5)
-    assert layer(torch.rand(shape)).flatten().tolist() == [1, 2, 3]
+class NormThenRelu(nn.BatchNorm2d):
+    """As in timm: a BatchNorm that holds what comes after it."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__(features)
+        self.act = nn.ReLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        normalised: torch.Tensor = self.act(super().forward(x))
+        return normalised
+
+
+class Doubling(nn.BatchNorm2d):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(x)
+
+
+def test_what_a_kind_of_batch_norm_does_besides_is_kept_or_refused() -> None:
+    x = torch.randn(4, 3, 8, 8)
+    net = nn.Sequential(NormThenRelu(3)).eval()
+    expected = net(x)
+    replaced = replace_batch_norms(copy.deepcopy(net), RobustBatchNorm.from_batchnorm)
+    assert (expected == 0).any()
+    assert torch.allclose(replaced(x), expected, atol=1e-6)
+    with pytest.raises(ValueError, match="Doubling is a BatchNorm"):
+        replace_batch_norms(nn.Sequential(Doubling(3)), RobustBatchNorm.from_batchnorm)

@@ -1,13 +1,26 @@
 """Methods that predict on a stream and adapt while they do. They see images, never labels."""
 
-from collections.abc import Callable
-
-from torch import nn
-
+from rotta.adapters.base import Adapter
+from rotta.adapters.bn import BN
+from rotta.adapters.cotta import CoTTA
+from rotta.adapters.lame import LAME
+from rotta.adapters.methods import METHODS, adapt
+from rotta.adapters.note import NOTE
+from rotta.adapters.pl import PL
 from rotta.adapters.rotta import RoTTA
 from rotta.adapters.source import Source
+from rotta.adapters.tent import TENT
 
-METHODS: dict[str, Callable[[nn.Module], nn.Module]] = {"source": Source}
-"""By name: what `rotta run` can build around a network."""
-
-__all__ = ["METHODS", "RoTTA", "Source"]
+__all__ = [
+    "BN",
+    "LAME",
+    "METHODS",
+    "NOTE",
+    "PL",
+    "TENT",
+    "Adapter",
+    "CoTTA",
+    "RoTTA",
+    "Source",
+    "adapt",
+]

@@ -1,32 +1,55 @@
 """What every method is: a network that predicts, adapts while it does, and can be put back."""
 
-from abc import ABC, abstractmethod
-from typing import Any
+import copy
+from abc import ABCMeta, abstractmethod
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
+from rotta.memory.bank import Bank
 
-class Adapter(nn.Module, ABC):
+
+class _Trainable(ABCMeta):
+    """Whatever is built, even under ``torch.inference_mode``, can be trained."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        with torch.inference_mode(False):
+            return super().__call__(*args, **kwargs)
+
+
+class Adapter(nn.Module, metaclass=_Trainable):
     """Predict, then adapt.
 
     The network that was given is never changed: methods work on copies, which may share the
     weights that they do not train. All that changes while adapting is in :meth:`state_dict`:
-    parameters and buffers by themselves, optimisers, counters and random state through
-    :meth:`extra_state`.
+    parameters and buffers by themselves; optimisers, counters and random state because the
+    method names them in ``STATE``.
 
     Args:
         net: A classifier: images (B, C, H, W) to logits (B, num_classes), or to an object that has
             them as ``.logits``.
+        num_classes: C, the number of its outputs.
+
+    Attributes:
+        bank: The memory bank, for methods that have one.
     """
 
-    def __init__(self, net: nn.Module) -> None:
+    STATE: ClassVar[tuple[str, ...]] = ()
+    """Names of the attributes that change besides parameters and buffers."""
+
+    bank: Bank | None
+
+    def __init__(self, net: nn.Module, num_classes: int) -> None:
         super().__init__()
         _check_network(net)
+        check_at_least_one(num_classes=num_classes)
+        self.num_classes = num_classes
+        self.bank = None
         # not a submodule: it is not part of the state
         object.__setattr__(self, "source_net", net)
         self._start: dict[str, Any] | None = None
-        self._input_shape: torch.Size | None = None
+        self._input_shape: tuple[int, ...] | None = None
 
     source_net: nn.Module
     """The network as it was given."""
@@ -49,10 +72,16 @@ class Adapter(nn.Module, ABC):
         """
         self._check_input(x)
         self.remember_start()
-        self._input_shape = x.shape[1:]
         # callers often predict under no_grad or inference_mode; learning needs neither
         with torch.inference_mode(False), torch.no_grad():
-            return self.predict_and_adapt(x.clone() if x.is_inference() else x.detach())
+            logits = self.predict_and_adapt(x.clone() if x.is_inference() else x.detach())
+        self._input_shape = tuple(x.shape[1:])
+        return logits
+
+    def train(self, mode: bool = True) -> Self:
+        """Only noted: in which mode its networks are is the method's own business."""
+        self.training = mode
+        return self
 
     def remember_start(self) -> None:
         """Note the state to which :meth:`reset` returns, if that has not been done yet."""
@@ -61,33 +90,37 @@ class Adapter(nn.Module, ABC):
 
     def reset(self) -> None:
         """Return to the state before the first batch, exactly."""
-        self._input_shape = None
         if self._start is not None:
-            self.load_state_dict(_copied(self._start, keep=set()))
+            self.load_state_dict(self._start)
 
     def detach(self) -> nn.Module:
         """The network that was given, in its own mode, with its own parameters."""
         return self.source_net
 
-    def extra_state(self) -> dict[str, Any]:
-        """What changes besides parameters and buffers: optimisers, counters, random state."""
-        return {}
-
-    def load_extra_state(self, state: dict[str, Any]) -> None:
-        """Take back what :meth:`extra_state` gave."""
+    def logits(self, net: nn.Module, x: Tensor) -> Tensor:
+        """What ``net`` says about images, checked: (B, num_classes)."""
+        return logits_of(net(x), self.num_classes)
 
     def get_extra_state(self) -> dict[str, Any]:
-        """PyTorch's hook for :meth:`state_dict`."""
-        return self.extra_state()
+        """PyTorch's hook for :meth:`state_dict`: what ``STATE`` names, and the images' shape."""
+        return {name: _state_of(getattr(self, name)) for name in ("_input_shape", *self.STATE)}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """PyTorch's hook for :meth:`load_state_dict`."""
-        self.load_extra_state(state)
+        for name, stored in copy.deepcopy(state).items():  # an optimiser would share its moments
+            held = getattr(self, name)
+            if isinstance(held, torch.optim.Optimizer):
+                held.load_state_dict(stored)
+            elif isinstance(held, torch.Generator):
+                held.set_state(stored.cpu())
+            else:
+                setattr(self, name, stored)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """Continue from a state; where :meth:`reset` returns to is settled before."""
         self.remember_start()
-        return super().load_state_dict(state_dict, strict=strict, assign=assign)
+        with torch.inference_mode(False):
+            return super().load_state_dict(state_dict, strict=strict, assign=assign)
 
     def _check_input(self, x: Tensor) -> None:
         like = next(self.parameters(), None)
@@ -135,6 +168,31 @@ def entropy(logits: Tensor) -> Tensor:
     """Entropy of the softmax in nats, (B,), with log(p + 1e-6) as the published code has it."""
     p = logits.softmax(dim=1)
     return -(p * (p + 1e-6).log()).sum(dim=1)
+
+
+def exact_entropy(logits: Tensor) -> Tensor:
+    """Entropy of the softmax in nats, (B,), to be minimised: smooth wherever logits go."""
+    return -(logits.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1)
+
+
+def descend(loss: Tensor, optimiser: torch.optim.Optimizer) -> None:
+    """One step of gradient descent."""
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimiser.step()
+
+
+def check_at_least_one(**counts: int) -> None:
+    """Refuse a count below 1 by its name."""
+    for name, count in counts.items():
+        if count < 1:
+            raise ValueError(f"{name} must be 1 or more, got {count}")
+
+
+def _state_of(value: Any) -> Any:
+    if isinstance(value, torch.optim.Optimizer):
+        return value.state_dict()
+    return value.get_state() if isinstance(value, torch.Generator) else value
 
 
 def _shape_of(value: object) -> str:

@@ -1,15 +1,15 @@
 """RoTTA: Robust Test-Time Adaptation in Dynamic Scenarios (Yuan, Xie and Li, CVPR 2023)."""
 
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.base import Adapter, entropy, logits_of
+from rotta.adapters.base import Adapter, check_at_least_one, descend, entropy
+from rotta.adapters.cadence import cadence
 from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent
-from rotta.nn.augment import StrongView, strong_view
+from rotta.nn.augment import drawn_strong_view
 from rotta.nn.batch_stats import BatchStatNorm
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import (
@@ -17,6 +17,8 @@ from rotta.nn.surgery import (
     affine_parameters,
     copy_sharing_weights,
     has_batch_norm,
+    layers_of,
+    layers_training,
     move_towards,
     replace_batch_norms,
     train_only,
@@ -61,6 +63,10 @@ class RoTTA(Adapter):
         torch.Size([2, 5])
     """
 
+    STATE = ("optimiser", "generator", "samples_seen", "updates")
+
+    bank: CSTU | Recent
+
     def __init__(
         self,
         net: nn.Module,
@@ -78,9 +84,9 @@ class RoTTA(Adapter):
         robust_training: bool = True,
         seed: int = 0,
     ) -> None:
-        super().__init__(net)
+        super().__init__(net, num_classes)
+        check_at_least_one(capacity=capacity, update_every=update_every)
         _check_adaptable(net, robust_norm)
-        self.num_classes = num_classes
         self.capacity = capacity
         self.update_every = update_every
         self.nu = nu
@@ -88,7 +94,7 @@ class RoTTA(Adapter):
         prepare = partial(_prepare, net, alpha=alpha, robust_norm=robust_norm)
         self.student = prepare()
         self.teacher = prepare() if robust_training else self.student
-        self.bank: CSTU | Recent = (
+        self.bank = (
             CSTU(capacity, num_classes, lambda_t=lambda_t, lambda_u=lambda_u)
             if balanced_bank
             else Recent(capacity)
@@ -97,6 +103,8 @@ class RoTTA(Adapter):
         train_only(self.student, trained)
         self._student_affine = trained
         self._teacher_affine = affine_parameters(self.teacher, TRAINED_LAYERS)
+        self._robust_norms = layers_of(self.student, RobustBatchNorm)
+        self._robust_norms += layers_of(self.teacher, RobustBatchNorm)
         self.optimiser = torch.optim.Adam(trained, lr=lr, betas=(0.9, 0.999))
         self.generator = torch.Generator().manual_seed(seed)
         self.samples_seen = 0
@@ -105,67 +113,36 @@ class RoTTA(Adapter):
 
     def predict_and_adapt(self, x: Tensor) -> Tensor:
         """Algorithm: infer, fill the bank, update at every ``update_every``-th sample."""
-        logits = logits_of(self.teacher.eval()(x), self.num_classes)
+        logits = self.logits(self.teacher, x)
         label, uncertainty = logits.argmax(dim=1), entropy(logits)
-        start = 0
-        while start < len(x):
-            until_update = self.update_every - self.samples_seen % self.update_every
-            part = slice(start, start + until_update)
+        for part, update_is_due in cadence(self.samples_seen, len(x), self.update_every):
             self.bank.insert(x[part], label[part], uncertainty[part])
-            presented = len(x[part])
-            self.samples_seen += presented
-            start += presented
-            if presented == until_update:
+            if update_is_due:
                 self._update()
+        self.samples_seen += len(x)
         return logits
 
     def _update(self) -> None:
         """One step of robust training on the bank (Eqs. 7 to 11)."""
-        held = (self.bank.label >= 0).nonzero().squeeze(1)
+        held = self.bank.held()
         weak, age = self.bank.images[held], self.bank.age[held]
-        with torch.enable_grad():
-            loss = self._loss(weak, age)
-            self.optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
+        with torch.enable_grad(), layers_training(self._robust_norms):
+            descend(self._loss(weak, age), self.optimiser)
         if self.robust_training:
             move_towards(self._teacher_affine, self._student_affine, self.nu)
-        self.teacher.eval()
         self.updates += 1
 
     def _loss(self, weak: Tensor, age: Tensor) -> Tensor:
         if not self.robust_training:
-            return entropy(logits_of(self.student.train()(weak))).mean()
+            return entropy(self.logits(self.student, weak)).mean()
         with torch.no_grad():
-            target = logits_of(self.teacher.train()(weak)).softmax(dim=1)
-        strong = self._strong_view(weak)
-        log_p = logits_of(self.student.train()(strong)).log_softmax(dim=1)
+            target = self.logits(self.teacher, weak).softmax(dim=1)
+            # one draw of parameters for the whole bank, as in the published implementation
+            strong = drawn_strong_view(weak, self.generator)
+        log_p = self.logits(self.student, strong).log_softmax(dim=1)
         # Eq. 9 without its constant 1/C, which Adam would cancel
         cross_entropy = -(target * log_p).sum(dim=1)
         return (timeliness(age.to(log_p.dtype), self.capacity) * cross_entropy).mean()
-
-    def _strong_view(self, x: Tensor) -> Tensor:
-        """One draw of parameters for the whole bank, as in the published implementation."""
-        height, width = x.shape[-2:]
-        view = StrongView.draw(1, height, width, self.generator, x.device)
-        noise = torch.randn(x.shape, generator=self.generator).to(x)
-        return strong_view(x, view, noise)
-
-    def extra_state(self) -> dict[str, Any]:
-        """Adam's moments, the cadence, and the state of the strong views."""
-        return {
-            "optimiser": self.optimiser.state_dict(),
-            "generator": self.generator.get_state(),
-            "samples_seen": self.samples_seen,
-            "updates": self.updates,
-        }
-
-    def load_extra_state(self, state: dict[str, Any]) -> None:
-        """Take back what :meth:`extra_state` gave."""
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.generator.set_state(state["generator"].cpu())
-        self.samples_seen = state["samples_seen"]
-        self.updates = state["updates"]
 
 
 def _prepare(net: nn.Module, *, alpha: float, robust_norm: bool) -> nn.Module:
@@ -185,7 +162,7 @@ def _check_adaptable(net: nn.Module, robust_norm: bool) -> None:
     if not affine_parameters(net, OTHER_NORMS):
         raise ValueError(
             "the network has no normalisation layer with γ and β, so RoTTA has nothing to adapt: "
-            "use method='lame', which adapts the predictions alone"
+            "use method='lame', which adapts the predictions alone, or 'cotta', which trains all"
         )
     if robust_norm:
         raise ValueError(

@@ -1,27 +1,29 @@
 """Source: the model as it is. What every other method is compared with."""
 
-import torch
 from torch import Tensor, nn
 
+from rotta.adapters.base import Adapter
+from rotta.nn.surgery import copy_sharing_weights
 
-class Source(nn.Module):
+
+class Source(Adapter):
     """Predict with the source network in evaluation mode; nothing adapts.
 
     Args:
-        net: Takes RGB in [0, 1], (B, 3, H, W), and gives logits, (B, num_classes).
+        net: A classifier; it is not changed.
+        num_classes: C, the number of its outputs.
 
     Example:
+        >>> import torch
         >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 10))
-        >>> Source(net)(torch.zeros(4, 3, 2, 2)).shape
+        >>> Source(net, num_classes=10)(torch.zeros(4, 3, 2, 2)).shape
         torch.Size([4, 10])
     """
 
-    def __init__(self, net: nn.Module) -> None:
-        super().__init__()
-        self.net = net.eval()
+    def __init__(self, net: nn.Module, num_classes: int) -> None:
+        super().__init__(net, num_classes)
+        self.net = copy_sharing_weights(net).eval()  # a copy has its own mode
 
-    @torch.no_grad()
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits, (B, num_classes), of images, (B, 3, H, W)."""
-        logits: Tensor = self.net(x)
-        return logits
+    def predict_and_adapt(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes)."""
+        return self.logits(self.net, x)

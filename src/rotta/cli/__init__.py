@@ -5,8 +5,8 @@ import sys
 
 import typer
 
-from rotta.cli import corrupt, run, show, stream, train
-from rotta.cli.console import errors
+from rotta.cli import corrupt, report, run, show, stream, train
+from rotta.cli.console import Stopped, errors
 from rotta.versions import __version__
 
 _INTERRUPTED = 130  # what the command line ends with after Ctrl-C
@@ -32,6 +32,7 @@ def _root(
 
 
 app.command("run")(run.run)
+app.command("report")(report.report)
 app.command("list")(show.show)
 app.command("stream")(stream.stream)
 app.command("corrupt")(corrupt.corrupt)
@@ -48,6 +49,9 @@ def main() -> None:
     except (ValueError, OSError, ModuleNotFoundError) as error:
         errors.print(f"[bold red]error:[/] {_plain(error)}", highlight=False, soft_wrap=True)
         sys.exit(2)
+    except Stopped as end:
+        errors.print(f"stopped: {_plain(end)}", highlight=False, soft_wrap=True)
+        sys.exit(_INTERRUPTED)
     except SystemExit as end:
         if end.code == _INTERRUPTED:
             errors.print("stopped")

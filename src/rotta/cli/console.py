@@ -45,33 +45,8 @@ def progress_bar(what: str) -> Iterator[Progress]:
         bar.stop()
 
 
-class StreamBar:
-    """A bar for a walk along a stream, in which images may have to be made or fetched first."""
-
-    def __init__(self, bar: Bar) -> None:
-        self._bar = bar
-        self._walk = bar.add_task("loading", total=None)
-        self._images = bar.add_task("making images", total=None, visible=False)
-
-    def images(self, done: int, total: int) -> None:
-        """How far the making or fetching of images is; shown while it lasts."""
-        self._bar.start()
-        self._bar.update(self._images, completed=done, total=total, visible=done < total)
-
-    def batch(self, number: int, total: int, what: str) -> None:
-        """The batch that has been done, of how many, and what to say about it."""
-        self._bar.start()
-        self._bar.update(self._walk, completed=number + 1, total=total, description=what)
-
-
-@contextmanager
-def stream_bar() -> Iterator[StreamBar]:
-    """Yield a :class:`StreamBar`, which appears when there is something to show."""
-    bar = _bar()
-    try:
-        yield StreamBar(bar)
-    finally:
-        bar.stop()
+class Stopped(Exception):
+    """Somebody pressed Ctrl-C; the message says what is kept."""
 
 
 def _bar() -> Bar:

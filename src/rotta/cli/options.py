@@ -5,7 +5,12 @@ from typing import Annotated
 
 import typer
 
-Seed = Annotated[int, typer.Option(help="Of everything random.", min=0, max=2**63 - 1)]
+_LARGEST_SEED = 2**63 - 1
+Seed = Annotated[int, typer.Option(help="Of everything random.", min=0, max=_LARGEST_SEED)]
+Seeds = Annotated[
+    str | None,
+    typer.Option(help="Several, as in 0,1,2: one stream each, then the mean.", metavar="A,B,C"),
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N; auto takes a GPU if there is one.")]
 Limit = Annotated[
     int | None, typer.Option(help="Only the first N images of each domain.", metavar="N", min=1)
@@ -72,6 +77,24 @@ def whole_numbers(text: str, option: str) -> list[int]:
     except ValueError as error:
         message = f"{option} takes whole numbers separated by commas, not {text!r}"
         raise ValueError(message) from error
+
+
+def parse_seeds(seed: int | None, seeds: str | None) -> list[int]:
+    """Those of ``--seed`` or ``--seeds``; 0 if neither was given.
+
+    Raises:
+        ValueError: Both were given, or what was given is no list of different seeds.
+    """
+    if seeds is None:
+        return [seed or 0]
+    if seed is not None:
+        raise ValueError(f"give --seed or --seeds, not both: --seeds {seed},{seeds}")
+    chosen = whole_numbers(seeds, "--seeds")
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise ValueError(f"--seeds takes different numbers, such as 0,1,2, not {seeds!r}")
+    if not all(0 <= number <= _LARGEST_SEED for number in chosen):
+        raise ValueError(f"--seeds takes numbers from 0 to {_LARGEST_SEED}, not {seeds}")
+    return chosen
 
 
 def pick_device(text: str) -> str:

@@ -1,21 +1,24 @@
 """``rotta run``: methods over a stream."""
 
+from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from rotta.cli import options
-from rotta.cli.console import StreamBar, download_question, output, say, stream_bar
+from rotta.cli.console import Stopped, download_question, output, say
 
 if TYPE_CHECKING:
-    from rotta.adapters import Source
-    from rotta.results import MethodResult
+    from collections.abc import Iterator
+
+    from rotta.cli.live import Live
+    from rotta.comparison import Failed, Finished
+    from rotta.models.classifier import Classifier
+    from rotta.record import Record
     from rotta.streams import Stream
 
-_BATCHES_PER_LOOK = 5
+_SLOW = "cotta"  # left out unless asked for: 32 passes per batch
 
 
 def run(
@@ -28,6 +31,14 @@ def run(
             metavar="NAME",
         ),
     ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Separated by commas: source, bn, pl, tent, lame, cotta, note, rotta; or all. "
+            "Options follow a colon: rotta,note:lr=0.001. Every one but cotta if left out.",
+            metavar="NAMES",
+        ),
+    ] = None,
     setting: options.Setting = "ptta",
     delta: Annotated[
         float, typer.Option(help="Dirichlet concentration: smaller is more correlated.")
@@ -36,7 +47,11 @@ def run(
     severity: options.Severity = 5,
     visits: options.Visits = 1,
     batch_size: options.BatchSize = 64,
-    seed: options.Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Of the stream and the methods; 0 if left out.", min=0, max=2**63 - 1),
+    ] = None,
+    seeds: options.Seeds = None,
     limit: options.Limit = None,
     split: options.Split = "test",
     image_size: options.ImageSize = None,
@@ -51,110 +66,161 @@ def run(
     ] = None,
     yes: options.Yes = False,
 ) -> None:
-    """Show the stream, and how often the source model is wrong on it.
+    """Compare methods on one stream: a table, a page to look at, and all figures as JSON.
 
     With no options: handwritten digits under fifteen corruptions, nothing to download.
 
     Example: `rotta run --dataset cifar10-c --source cifar10-wrn40-2-augmix --limit 1000`
     """
-    from rotta.adapters import Source
+    from rotta.adapters.choice import parse_methods
+    from rotta.cli.live import Live
+    from rotta.comparison import compare
     from rotta.datasets import load_dataset
-    from rotta.models import load_source
-    from rotta.models.sources import check_trained_on, source_for
+    from rotta.models.sources import source_for
+    from rotta.record import Record
     from rotta.report.stream_picture import draw_stream
-    from rotta.results import Result, provenance
+    from rotta.results import provenance
     from rotta.streams import Stream
 
     where = options.pick_device(device)
-    with stream_bar() as bar:
+    chosen = parse_methods(_quick_methods() if methods is None else methods)
+    every_seed = options.parse_seeds(seed, seeds)
+    labels = [choice.label for choice in chosen]
+    name = f"{_file_name(dataset)}-{setting}-{_seed_name(every_seed)}"
+    folder = _vacant(out or _free_folder(name))
+    with Live(labels, len(every_seed)) as live:
         data = load_dataset(
             dataset,
             split=split,
             limit=limit,
-            seed=seed,
             frost=frost,
             image_size=image_size,
             device=where,
             download=download_question(yes),
-            progress=bar.images,
+            progress=live.images,
         )
-        source = source or source_for(dataset)
-        check_trained_on(source, dataset)
-        net = load_source(source)
-        if net.head.out_features != len(data.classes):
-            raise ValueError(
-                f"{source} tells {net.head.out_features} classes apart, {dataset} has "
-                f"{len(data.classes)}: give a --source that was trained on the same classes"
+
+        def stream_of(drawn_with: int) -> Stream:
+            return Stream(
+                data,
+                setting=setting,
+                delta=delta,
+                order=options.parse_order(order),
+                severity=severity,
+                visits=visits,
+                batch_size=batch_size,
+                seed=drawn_with,
+                device=where,
             )
-        shown = Stream(
-            data,
-            setting=setting,
-            delta=delta,
-            order=options.parse_order(order),
-            severity=severity,
-            visits=visits,
-            batch_size=batch_size,
-            seed=seed,
-            device=where,
+
+        first = stream_of(every_seed[0])
+        source = source or source_for(dataset)
+        net = _network(source, dataset, len(data.classes))
+        walks = compare(chosen, net, every_seed, stream_of, live.look)
+        config = {
+            "dataset": dataset,
+            "source": source,
+            "setting": setting,
+            "delta": None if isinf(first.delta) else first.delta,  # JSON has no infinity
+            "order": list(first.domains),
+            "domain_sizes": first.domain_sizes(),
+            "severity": severity,
+            "visits": visits,
+            "batch_size": batch_size,
+            "limit": limit,
+            "split": split,
+            "classes": list(data.classes),
+        }
+        origin = provenance(where, data.provenance)
+        record = Record(folder / "result.json", labels, every_seed, config, origin)
+        folder.mkdir(parents=True, exist_ok=True)  # one that cannot be made ends the run here
+        draw_stream([first], folder / "stream.png")
+        _follow(walks, record, live)
+    _show(record, first)
+    if methods is None:
+        say(
+            "CoTTA, 32 passes per batch, was left out: `rotta run --methods all` (and your other "
+            "options) adds it"
         )
-        folder = _writable(out or _free_folder(f"{_file_name(dataset)}-{setting}-seed{seed}"))
-        scored = _score(Source(net.to(where)), shown, bar)
-    draw_stream([shown], folder / "stream.png")
-    config = {
-        "dataset": dataset,
-        "source": source,
-        "setting": setting,
-        "delta": shown.delta,
-        "order": list(shown.domains),
-        "severity": severity,
-        "visits": visits,
-        "batch_size": batch_size,
-        "seeds": [seed],
-        "limit": limit,
-        "split": split,
-    }
-    record = provenance(where, data.provenance)
-    Result({"source": scored}, config, record).save(folder / "result.json")
-    _print(scored, shown)
-    say(f"picture of the stream: {folder / 'stream.png'}")
-    say(f"figures: {folder / 'result.json'}")
+    if record.failed:
+        raise typer.Exit(1)
 
 
-def _score(method: "Source", stream: "Stream", bar: StreamBar) -> "MethodResult":
-    """Run the loop; the bar shows where the stream is and the error so far."""
-    from rotta.evaluate import evaluate
-    from rotta.metrics import ErrorByDomain
-    from rotta.results import MethodResult
-    from rotta.stopwatch import Stopwatch
+def _quick_methods() -> str:
+    from rotta.adapters import METHODS
 
-    errors = ErrorByDomain(stream.domains, stream.device)
-    timed = Stopwatch(method, stream.device)
-    batches = len(stream)
-    for step in evaluate(timed, stream):
-        errors.add(step)
-        if step.batch.number % _BATCHES_PER_LOOK == 0:  # a look waits for the device
-            domain = stream.domains[int(step.batch.domain[-1])]
-            bar.batch(step.batch.number, batches, f"{domain}, error {errors.average():.1f} %")
-    return MethodResult(errors.average(), errors.per_domain(), timed.median_ms())
+    return ",".join(name for name in METHODS if name != _SLOW)
 
 
-def _print(scored: "MethodResult", stream: "Stream") -> None:
+def _network(source: str, dataset: str, classes: int) -> "Classifier":
+    """The source model, if it was trained on what the dataset holds."""
+    from rotta.models import load_source
+    from rotta.models.sources import check_trained_on
+
+    check_trained_on(source, dataset)
+    net = load_source(source)
+    if net.head.out_features != classes:
+        raise ValueError(
+            f"{source} tells {net.head.out_features} classes apart, {dataset} has {classes}: "
+            "give a --source that was trained on the same classes"
+        )
+    return net
+
+
+def _follow(walks: "Iterator[Finished | Failed]", record: "Record", live: "Live") -> None:
+    """Keep and show what each walk brings.
+
+    Raises:
+        Stopped: by Ctrl-C; the message says where the finished walks are.
+    """
+    try:
+        for end in walks:
+            record.add(end)
+            live.end(end)
+    except KeyboardInterrupt:
+        if not record.walks:
+            raise Stopped("nothing was finished") from None
+        kept = f"what was finished is in {record.path}, see `rotta report {record.path.parent}`"
+        raise Stopped(kept) from None
+
+
+def _show(record: "Record", stream: "Stream") -> None:
+    """Print the table and where the files are."""
+    from rotta.cli.table import terminal_table
+    from rotta.report.page import write_page
+    from rotta.report.runs import load_run
+    from rotta.report.tables import comparison_table
+
+    result, folder = record.result(), record.path.parent
+    if not result.methods:
+        return
+    seeds = len(result.config["seeds"])
     say(
-        f"source model over {len(stream):,} batches, {stream.num_samples:,} images, "
-        f"{stream.setting.title}",
+        f"{_counted(len(result.methods), 'method')} over {_counted(len(stream), 'batch', 'es')}, "
+        f"{_counted(stream.num_samples, 'image')}, {stream.setting.title}"
+        + (f", mean of {seeds} seeds" if seeds > 1 else "")
     )
-    table = Table("domain", "error %", "", box=None)
-    for name, error in scored.per_domain.items():
-        table.add_row(escape(name), f"{error:.1f}", "█" * round(error / 2.5))
-    table.add_section()
-    table.add_row("[bold]average[/]", f"[bold]{scored.average_error:.1f}[/]")
-    output.print(table)
+    output.print(terminal_table(comparison_table(result), output))
+    write_page([load_run(folder)], folder / "report.html")
+    say(f"page to look at: {folder / 'report.html'}")
+    say(f"all figures: {record.path}")
+    say(f"picture of the stream: {folder / 'stream.png'}")
+
+
+def _counted(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 def _file_name(dataset: str) -> str:
     """``domains:/data/pacs`` to ``domains-pacs``."""
     kind, _, path = dataset.partition(":")
     return f"{kind}-{Path(path).name}" if path else kind
+
+
+def _seed_name(seeds: list[int]) -> str:
+    """``seed0``, or ``seeds0-1-2``."""
+    plural = "s" if len(seeds) > 1 else ""
+    return f"seed{plural}{'-'.join(str(seed) for seed in seeds)}"
 
 
 def _free_folder(name: str) -> Path:
@@ -167,9 +233,10 @@ def _free_folder(name: str) -> Path:
     return wanted
 
 
-def _writable(folder: Path) -> Path:
-    """Make the folder now, so that a run that cannot be kept does not even start."""
+def _vacant(folder: Path) -> Path:
+    """The folder, if a result can go there."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: give --out another name")
-    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "result.json").exists():
+        raise ValueError(f"{folder} holds a result already: give --out another name, or remove it")
     return folder

@@ -38,7 +38,6 @@ def stream(
             dataset,
             split=split,
             limit=limit,
-            seed=seed,
             download=download_question(yes),
             progress=progress,
         )

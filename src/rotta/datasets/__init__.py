@@ -87,7 +87,9 @@ DATASETS: dict[str, Entry] = {
         splits=("train", "test"),
     ),
     "digits-c": Entry(
-        "the digits' test images under 15 corruptions, made here", _digits_c, takes_frost=True
+        "the digits' test images, 4 views of each, under 15 corruptions, made here",
+        _digits_c,
+        takes_frost=True,
     ),
     "cifar10": Entry("CIFAR-10: 10 classes, 32×32", _cifar("cifar10"), splits=("train", "test")),
     "cifar100": Entry(

@@ -29,6 +29,9 @@ PUBLISHED = {
 }
 """The corrupted sets as published, by the name of their clean set."""
 
+DIGIT_VIEWS = 4
+"""How often digits-c shows each scan."""
+
 
 def load_cifar_c(
     clean_name: str,
@@ -80,7 +83,10 @@ def load_digits_c(
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> Dataset:
-    """The 897 test digits under the fifteen corruptions; nothing is downloaded.
+    """The 897 test digits, each in four views, under the fifteen corruptions; no download.
+
+    The views (:mod:`rotta.datasets.digit_views`) make the stream long enough for methods that
+    learn: 3,588 images in each domain.
 
     Args:
         limit: Only the first so many images of each domain.
@@ -90,7 +96,9 @@ def load_digits_c(
         progress: Called with the images made and the images in all, for each new domain.
     """
     recipe = CorruptionRecipe(seed, load_textures(frost), device)
-    return generate("digits-c", load_digits(), recipe, limit=limit, progress=progress)
+    return generate(
+        "digits-c", load_digits(views=DIGIT_VIEWS), recipe, limit=limit, progress=progress
+    )
 
 
 def _published(

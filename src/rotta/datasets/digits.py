@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from rotta.datasets.arrays import ArrayImages, CleanDataset, Pixels
 from rotta.datasets.base import Labels
+from rotta.datasets.digit_views import moved_views
 
 SIDE = 32
 TRAIN_IMAGES = 900
@@ -14,7 +15,7 @@ _NATIVE_SIDE = 8
 _NATIVE_MAXIMUM = 16
 
 
-def load_digits(*, split: str = "test", limit: int | None = None) -> CleanDataset:
+def load_digits(*, split: str = "test", limit: int | None = None, views: int = 1) -> CleanDataset:
     """1,797 scanned digits, 900 to train on and 897 to test on; nothing is downloaded.
 
     The split is the same for everyone: it depends on no seed. Both halves hold every digit in
@@ -24,6 +25,7 @@ def load_digits(*, split: str = "test", limit: int | None = None) -> CleanDatase
     Args:
         split: ``"train"`` or ``"test"``.
         limit: Only the first so many images.
+        views: How often each scan appears: first all as they are, then all again, slightly moved.
 
     Raises:
         ModuleNotFoundError: scikit-learn is not installed.
@@ -35,14 +37,18 @@ def load_digits(*, split: str = "test", limit: int | None = None) -> CleanDatase
     """
     grey, labels = _scans()
     chosen = np.flatnonzero(_in_train(labels) == (split == "train"))
-    images = ArrayImages(_enlarge(grey[chosen]), labels[chosen])
+    pixels = moved_views(_enlarge(grey[chosen]), views)
+    images = ArrayImages(pixels, np.tile(labels[chosen], views))
     checksum = hashlib.md5(images.pixels.tobytes()).hexdigest()
     return CleanDataset(
         name="digits",
         classes=tuple(str(digit) for digit in range(10)),
         clean=images.first(limit),
         mirrored=False,
-        provenance={"source": f"scikit-learn digits, {split}", "md5": checksum},
+        provenance={
+            "source": f"scikit-learn digits, {split}, views of each: {views}",
+            "md5": checksum,
+        },
     )
 
 

@@ -1,12 +1,12 @@
 """The plainest memory: the last N samples, as they came."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from rotta.memory.cstu import EMPTY
+from rotta.memory.bank import Bank
 
 
-class Recent(nn.Module):
+class Recent(Bank):
     """A ring of the last N samples; every age is 0. What RoTTA is compared with in its ablation.
 
     Args:
@@ -19,27 +19,19 @@ class Recent(nn.Module):
         [6, 7]
     """
 
-    images: Tensor
-    label: Tensor
-    age: Tensor
-    seen: Tensor
-
-    def __init__(self, capacity: int) -> None:
-        super().__init__()
-        self.capacity = capacity
-        self.register_buffer("images", torch.empty(capacity, 0))
-        self.register_buffer("label", torch.full((capacity,), EMPTY))
-        self.register_buffer("age", torch.zeros(capacity, dtype=torch.int64))
-        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+    @property
+    def age(self) -> Tensor:
+        """Zeros, (N,): as in the paper's ablation, the order of arrival does not count."""
+        return torch.zeros_like(self.arrived)
 
     @torch.no_grad()
     def insert(self, x: Tensor, label: Tensor, uncertainty: Tensor) -> None:  # noqa: ARG002 (part of the interface)
         """Keep the samples, (B, 3, H, W), with their predicted classes, (B,)."""
-        if self.images.shape[1:] != x.shape[1:]:
-            self.images = x.new_zeros(self.capacity, *x.shape[1:])
-        kept = x[-self.capacity :]
-        first = self.seen + (len(x) - len(kept))
-        place = (first + torch.arange(len(kept), device=x.device)) % self.capacity
-        self.images[place] = kept
-        self.label[place] = label[-self.capacity :]
-        self.seen += len(x)
+        self.make_room(x)
+        kept = min(len(x), self.capacity)
+        time = self.clock + torch.arange(len(x) - kept, len(x), device=x.device)
+        place = time % self.capacity
+        self.images[place] = x[-kept:]
+        self.label[place] = label[-kept:]
+        self.arrived[place] = time
+        self.clock += len(x)

@@ -5,11 +5,14 @@ So parameters are drawn per group, and a batch holds one group or several, one a
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from rotta.nn.device_draws import device_generator
 
 GREY = (0.2989, 0.587, 0.114)
 BLUR_RADIUS = 2
@@ -21,7 +24,7 @@ class StrongView:
     """The draws of one strong view per group; every field is a tensor, (G, …), on one device."""
 
     order: Tensor
-    """Which colour step comes when, (G, 5)."""
+    """Which colour step comes when, (G, 5); on the CPU, since it decides what is called."""
     brightness: Tensor
     contrast: Tensor
     saturation: Tensor
@@ -61,7 +64,32 @@ class StrongView:
             sigma=uniform(0.001, 0.5),
             mirror=torch.rand(groups, generator=generator) < 0.5,
         )
-        return cls(**{name: tensor.to(device) for name, tensor in vars(drawn).items()})
+        there = {name: tensor.to(device) for name, tensor in vars(drawn).items()}
+        return cls(**there | {"order": order})
+
+
+def drawn_strong_view(x: Tensor, generator: torch.Generator, groups: int = 1) -> Tensor:
+    """Draw a view for each group of images and apply it.
+
+    Args:
+        x: RGB in [0, 1], (G · B, 3, H, W), group after group; other numbers of channels keep
+            their hue.
+        generator: On the CPU.
+        groups: G.
+
+    Returns:
+        The views in [0, 1], (G · B, 3, H, W).
+
+    Example:
+        >>> x, generator = torch.rand(4, 3, 8, 8), torch.Generator().manual_seed(0)
+        >>> drawn_strong_view(x, generator, groups=2).shape
+        torch.Size([4, 3, 8, 8])
+    """
+    height, width = x.shape[-2:]
+    view = StrongView.draw(groups, height, width, generator, x.device)
+    there = device_generator(generator, x.device)
+    noise = torch.randn(x.shape, generator=there, device=x.device, dtype=x.dtype)
+    return strong_view(x, view, noise)
 
 
 def strong_view(x: Tensor, view: StrongView, noise: Tensor) -> Tensor:
@@ -75,10 +103,11 @@ def strong_view(x: Tensor, view: StrongView, noise: Tensor) -> Tensor:
     Returns:
         The views in [0, 1], (G · B, 3, H, W).
     """
-    per_image = len(x) // len(view.angle)
+    groups = len(view.angle)
+    image = _jitter(x.clamp(0, 1).view(groups, -1, *x.shape[1:]), view).flatten(0, 1)
+    per_image = len(x) // groups
     each = {name: t.repeat_interleave(per_image, dim=0) for name, t in vars(view).items()}
     of = StrongView(**each)
-    image = _jitter(x.clamp(0, 1), of)
     image = _blur(_affine(image, of, margin=BLUR_RADIUS), of.sigma)
     image = torch.where(_wide(of.mirror), image.flip(-1), image)
     return (image + 0.005 * noise).clamp_(0, 1)
@@ -90,19 +119,31 @@ def _wide(per_image: Tensor) -> Tensor:
 
 
 def _jitter(x: Tensor, view: StrongView) -> Tensor:
-    """The five colour steps, in each image's own order."""
+    """The five colour steps, in each group's own order, of (G, B, 3, H, W)."""
     steps = (_brightness, _contrast, _saturation, _hue, _gamma)
     factors = (view.brightness, view.contrast, view.saturation, view.hue, view.gamma)
-    for turn in range(_COLOUR_STEPS):
-        result = x
+    for turn in view.order.unbind(1):
+        result = torch.empty_like(x)
         for number, (step, factor) in enumerate(zip(steps, factors, strict=True)):
-            now = _wide(view.order[:, turn] == number)
-            result = torch.where(now, step(x, _wide(factor)), result)
+            now = (turn == number).nonzero().squeeze(1)
+            if len(now) == len(x):  # a single group: nothing to gather
+                result = _stepped(step, x, factor)
+            elif len(now):
+                now = now.to(x.device)
+                result[now] = _stepped(step, x[now], factor[now])
         x = result
     return x
 
 
+def _stepped(step: Callable[[Tensor, Tensor], Tensor], x: Tensor, factor: Tensor) -> Tensor:
+    """One colour step of the groups (G, B, 3, H, W), with a factor each, (G,)."""
+    per_image = factor.repeat_interleave(x.shape[1])
+    return step(x.flatten(0, 1), _wide(per_image)).view(x.shape)
+
+
 def _grey(x: Tensor) -> Tensor:
+    if x.shape[1] != 3:
+        return x.mean(dim=1, keepdim=True)
     red, green, blue = x.unbind(1)
     return (GREY[0] * red + GREY[1] * green + GREY[2] * blue).unsqueeze(1)
 
@@ -126,6 +167,8 @@ def _gamma(x: Tensor, gamma: Tensor) -> Tensor:
 
 def _hue(x: Tensor, shift: Tensor) -> Tensor:
     """Turn the hue by a share of the circle; value and saturation stay."""
+    if x.shape[1] != 3:  # grey, or channels that are no colours
+        return x
     value, low = x.amax(1, keepdim=True), x.amin(1, keepdim=True)
     chroma = value - low
     red, green, blue = x[:, 0:1], x[:, 1:2], x[:, 2:3]

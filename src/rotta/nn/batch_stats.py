@@ -1,10 +1,20 @@
 """Test-time batch normalisation: the statistics of the current batch, whatever the mode."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rotta.nn.rbn import BatchNorm
+from rotta.nn.surgery import (
+    OTHER_NORMS,
+    affine_parameters,
+    copy_sharing_weights,
+    replace_batch_norms,
+    train_only,
+)
 
 
 class BatchStatNorm(nn.Module):
@@ -21,6 +31,7 @@ class BatchStatNorm(nn.Module):
         self.weight = nn.Parameter(weight.detach().clone())
         self.bias = nn.Parameter(bias.detach().clone())
         self.eps = eps
+        self.passes = 1
 
     @classmethod
     def from_batchnorm(cls, bn: BatchNorm) -> "BatchStatNorm":
@@ -37,6 +48,57 @@ class BatchStatNorm(nn.Module):
         A batch of one value per channel has no variance; it is passed on as β, as the formula
         says, where the framework's own layer would raise an error.
         """
+        if self.passes > 1:
+            return self._each_pass(x)
         if x.numel() == x.shape[1]:
             return self.bias.view(1, -1, *[1] * (x.ndim - 2)) + 0 * x
         return F.batch_norm(x, None, None, self.weight, self.bias, training=True, eps=self.eps)
+
+    def _each_pass(self, x: Tensor) -> Tensor:
+        """Statistics of each of the passes that (P · B, C, …) holds one after the other."""
+        apart = x.view(self.passes, -1, *x.shape[1:])
+        axes = [axis for axis in range(apart.ndim) if axis not in (0, 2)]
+        var, mean = torch.var_mean(apart, dim=axes, correction=0, keepdim=True)
+        shape = [1, 1, -1] + [1] * (x.ndim - 2)
+        scale = self.weight.view(shape) * torch.rsqrt(var + self.eps)
+        shift = self.bias.view(shape) - mean * scale
+        return torch.addcmul(shift, apart, scale).flatten(0, 1)
+
+
+@contextmanager
+def separate_passes(net: nn.Module, passes: int) -> Iterator[None]:
+    """Within, a batch counts as so many passes one after the other, each with its statistics.
+
+    Example:
+        >>> layer = BatchStatNorm.from_batchnorm(nn.BatchNorm2d(3))
+        >>> a, b = torch.rand(4, 3, 2, 2), torch.rand(4, 3, 2, 2) + 5
+        >>> with separate_passes(layer, 2):
+        ...     together = layer(torch.cat([a, b]))
+        >>> torch.allclose(together, torch.cat([layer(a), layer(b)]), atol=1e-4)
+        True
+    """
+    layers = [module for module in net.modules() if isinstance(module, BatchStatNorm)]
+    for layer in layers:
+        layer.passes = passes
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.passes = 1
+
+
+def trainable_on_batch_statistics(net: nn.Module) -> tuple[nn.Module, list[nn.Parameter]]:
+    """A copy that normalises by the batch, in which γ and β alone are trained; and these.
+
+    Raises:
+        ValueError: There is no normalisation layer with γ and β.
+    """
+    copy = replace_batch_norms(copy_sharing_weights(net), BatchStatNorm.from_batchnorm).eval()
+    trained = affine_parameters(copy, (BatchStatNorm, *OTHER_NORMS))
+    if not trained:
+        raise ValueError(
+            "the network has no normalisation layer with γ and β, so there is nothing to train: "
+            "use method='lame', which adapts the predictions alone, or 'cotta', which trains all"
+        )
+    train_only(copy, trained)
+    return copy, trained

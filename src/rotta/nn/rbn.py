@@ -7,6 +7,8 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import FunctionCtx
 
+from rotta.nn.moments import channel_moments
+
 BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d | nn.SyncBatchNorm
 
 
@@ -77,8 +79,7 @@ class RobustBatchNorm(nn.Module):
             return torch.nn.functional.batch_norm(
                 x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
             )
-        axes = [axis for axis in range(x.ndim) if axis != 1]
-        var, mean = torch.var_mean(x.detach(), dim=axes, correction=0)  # Eqs. 1 and 2
+        var, mean = channel_moments(x)  # Eqs. 1 and 2
         self.running_mean.lerp_(mean, self.alpha)  # Eq. 4
         self.running_var.lerp_(var, self.alpha)  # Eq. 5
         # cloned: the next update moves the stored statistics before this one's backward may run

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -52,17 +53,52 @@ def replace_batch_norms(net: nn.Module, make: Callable[[BatchNorm], nn.Module]) 
 
     Returns:
         ``net``, or the new layer if ``net`` itself is a BatchNorm layer.
+
+    Raises:
+        ValueError: A kind of BatchNorm does more than normalise, and it is not known what.
     """
     if isinstance(net, BATCH_NORMS):
-        return make(net)
+        return _replacement(net, make)
     made: dict[nn.Module, nn.Module] = {}
     for parent in list(net.modules()):
         for name, child in parent.named_children():
             if isinstance(child, BATCH_NORMS):
                 if child not in made:
-                    made[child] = make(child)
+                    made[child] = _replacement(child, make)
                 setattr(parent, name, made[child])
     return net
+
+
+def _replacement(bn: BatchNorm, make: Callable[[BatchNorm], nn.Module]) -> nn.Module:
+    """The new layer; where a subclass normalises and then goes on, the new layer and the rest.
+
+    So do timm's layers that hold dropout and activation: their children, in this order.
+    """
+    if type(bn).forward in {kind.forward for kind in BATCH_NORMS}:
+        return make(bn)
+    rest = list(bn.children())
+    if not rest:
+        raise ValueError(
+            f"{type(bn).__name__} is a BatchNorm with a forward() of its own, and what it does "
+            "besides normalising is unknown: use a plain nn.BatchNorm layer and put the rest into "
+            "a module after it"
+        )
+    return nn.Sequential(make(bn), *rest)
+
+
+@contextmanager
+def layers_training(layers: Sequence[nn.Module]) -> Iterator[None]:
+    """Within, these layers are in training mode; afterwards in evaluation mode.
+
+    Only the normalisation layers of an update are meant: dropout would make it random.
+    """
+    for layer in layers:
+        layer.training = True
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.training = False
 
 
 def train_only(net: nn.Module, parameters: list[nn.Parameter]) -> None:
@@ -72,10 +108,14 @@ def train_only(net: nn.Module, parameters: list[nn.Parameter]) -> None:
         parameter.requires_grad_(True)
 
 
+def layers_of(net: nn.Module, *kinds: type[nn.Module]) -> list[nn.Module]:
+    """The layers of these kinds, each once."""
+    return [module for module in net.modules() if isinstance(module, kinds)]
+
+
 def affine_parameters(net: nn.Module, kinds: tuple[type[nn.Module], ...]) -> list[nn.Parameter]:
     """γ and β of the layers of these kinds, each once."""
-    layers = [module for module in net.modules() if isinstance(module, kinds)]
-    found = [p for layer in layers for p in layer.parameters(recurse=False)]
+    found = [p for layer in layers_of(net, *kinds) for p in layer.parameters(recurse=False)]
     return list({id(p): p for p in found}.values())
 
 

@@ -182,6 +182,10 @@ class Stream:
         """Label of every sample in the order of arrival, int64, (num_samples,)."""
         return self.timeline().labels
 
+    def domain_sizes(self) -> list[int]:
+        """Number of samples of each domain in one visit, in the order of the visits."""
+        return list(self._sizes())
+
     def _sizes(self) -> Iterator[int]:
         """Samples in each domain, which is opened when its turn comes."""
         return (len(self._image_set(name).labels) for name in self.domains)

@@ -1,0 +1,39 @@
+"""BN: test-time batch normalisation (Nado et al., 2020; Schneider et al., NeurIPS 2020)."""
+
+from torch import Tensor, nn
+
+from rotta.adapters.base import Adapter
+from rotta.nn.batch_stats import BatchStatNorm
+from rotta.nn.surgery import copy_sharing_weights, has_batch_norm, replace_batch_norms
+
+
+class BN(Adapter):
+    """Normalise every batch with its own statistics; nothing is trained or remembered.
+
+    Args:
+        net: A classifier with BatchNorm layers; it is not changed.
+        num_classes: C, the number of its outputs.
+
+    Raises:
+        ValueError: The network has no BatchNorm layer.
+
+    Example:
+        >>> import torch
+        >>> net = nn.Sequential(nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 10))
+        >>> BN(net, num_classes=10)(torch.rand(4, 3, 2, 2)).shape
+        torch.Size([4, 10])
+    """
+
+    def __init__(self, net: nn.Module, num_classes: int) -> None:
+        super().__init__(net, num_classes)
+        if not has_batch_norm(net):
+            raise ValueError(
+                "the network has no BatchNorm layer, so BN has no statistics to replace: use "
+                "method='lame', which adapts the predictions alone, or 'cotta', which trains all"
+            )
+        copy = copy_sharing_weights(net)
+        self.net = replace_batch_norms(copy, BatchStatNorm.from_batchnorm).eval()
+
+    def predict_and_adapt(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes), by the statistics of this batch."""
+        return self.logits(self.net, x)

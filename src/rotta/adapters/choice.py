@@ -1,0 +1,90 @@
+"""Methods as they are named on the command line: ``rotta,note:lr=0.001``."""
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from rotta.adapters.base import Adapter
+from rotta.adapters.methods import METHODS, adapt, lookup_options
+from rotta.registry import lookup
+
+
+@dataclass(frozen=True)
+class MethodChoice:
+    """A method with options."""
+
+    name: str
+    """In :data:`METHODS`."""
+    options: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """As it would be typed: ``note:lr=0.001``."""
+        return ":".join([self.name, *(f"{key}={value}" for key, value in self.options.items())])
+
+    def build(self, net: nn.Module, num_classes: int, seed: int = 0) -> Adapter:
+        """The method around a network; ``seed`` goes to methods that draw random numbers."""
+        seeded = "seed" in (METHODS[self.name].__init__.__kwdefaults__ or {})
+        options = {"seed": seed, **self.options} if seeded else self.options
+        return adapt(net, self.name, num_classes=num_classes, **options)
+
+
+def parse_methods(text: str) -> list[MethodChoice]:
+    """Read a list of methods.
+
+    Args:
+        text: ``all``, or names with commas between; a name may be followed by options, as in
+            ``rotta:alpha=0.1:nu=0.01``.
+
+    Raises:
+        ValueError: Something in it is unknown, cannot be read, or is there twice.
+
+    Example:
+        >>> [choice.label for choice in parse_methods("source,note:lr=1e-3")]
+        ['source', 'note:lr=0.001']
+    """
+    words = list(METHODS) if text.strip() == "all" else [word.strip() for word in text.split(",")]
+    choices = [_parse(word) for word in words if word]
+    if not choices:
+        raise ValueError(f"no method is named: give `all`, or some of {', '.join(METHODS)}")
+    labels = [choice.label for choice in choices]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ValueError(f"{label} is named twice: name each method once")
+    return choices
+
+
+def _parse(word: str) -> MethodChoice:
+    name, *settings = word.split(":")
+    lookup(METHODS, name, "method")
+    options: dict[str, Any] = {}
+    for setting in settings:
+        key, value = _setting(name, setting)
+        if key in options:
+            raise ValueError(f"{key} is given twice in {word!r}: give it once")
+        options[key] = value
+    return MethodChoice(name, options)
+
+
+def _setting(method: str, setting: str) -> tuple[str, Any]:
+    key, equals, text = setting.partition("=")
+    if not equals:
+        raise ValueError(f"cannot read {setting!r}: write options as {method}:key=value")
+    default = lookup_options(method, {key: None})[key]
+    try:
+        value = ast.literal_eval(text.capitalize() if text in ("true", "false") else text)
+    except (ValueError, SyntaxError):
+        value = text
+    wanted = type(default) if default is not None else float
+    if wanted is float and type(value) is int:
+        value = float(value)
+    if type(value) is not wanted:
+        raise ValueError(
+            f"{method}:{key} takes {_KINDS.get(wanted, wanted.__name__)}, not {text!r}"
+        )
+    return key, value
+
+
+_KINDS = {float: "a number", int: "a whole number", bool: "true or false"}

@@ -1,0 +1,118 @@
+"""LAME: parameter-free online test-time adaptation (Boudiaf et al., CVPR 2022)."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rotta.adapters.base import Adapter
+from rotta.nn.surgery import copy_sharing_weights
+
+_LOOK_EVERY = 25  # on a GPU: to ask whether it has converged is to wait for it
+
+
+class LAME(Adapter):
+    """Correct the predictions of a batch so that neighbours in feature space agree.
+
+    The network stays as it is; every batch is corrected on its own (Laplacian-adjusted
+    maximum-likelihood estimation).
+
+    Args:
+        net: A classifier that ends in a linear layer, whose input is taken for the features; it
+            is not changed.
+        num_classes: C, the number of its outputs.
+        neighbours: How many nearest neighbours pull at each sample.
+        max_steps: Bound on the iterations.
+        tolerance: Relative change of the energy at which they stop.
+
+    Raises:
+        ValueError: The network has no linear layer with ``num_classes`` outputs.
+
+    Example:
+        >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 10))
+        >>> LAME(net, num_classes=10)(torch.rand(4, 3, 2, 2)).exp().sum(dim=1).round().tolist()
+        [1.0, 1.0, 1.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        num_classes: int,
+        *,
+        neighbours: int = 5,
+        max_steps: int = 100,
+        tolerance: float = 1e-8,
+    ) -> None:
+        super().__init__(net, num_classes)
+        self.neighbours = neighbours
+        self.max_steps = max_steps
+        self.tolerance = tolerance
+        self.net = copy_sharing_weights(net).eval()
+        _last_linear(self.net, num_classes).register_forward_pre_hook(self._note_features)
+        self._features: Tensor | None = None
+
+    def predict_and_adapt(self, x: Tensor) -> Tensor:
+        """log Y, (B, num_classes): the corrected probabilities as logits."""
+        p = self.logits(self.net, x).softmax(dim=1)
+        assert self._features is not None, "the last linear layer was not called"
+        affinity = nearest_neighbours(self._features.flatten(1), self.neighbours)
+        self._features = None
+        return laplacian_adjusted((p + 1e-10).log(), affinity, self.max_steps, self.tolerance)
+
+    def _note_features(self, _: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        self._features = inputs[0]
+
+
+def nearest_neighbours(features: Tensor, count: int) -> Tensor:
+    """W, (B, B): 1 where column is among row's nearest neighbours, itself excluded.
+
+    Args:
+        features: (B, D).
+        count: How many; all others where the batch is smaller.
+    """
+    unit = F.normalize(features, dim=1)
+    closeness = (unit @ unit.T).fill_diagonal_(-torch.inf)
+    nearest = closeness.topk(min(count, len(features) - 1), dim=1).indices
+    return torch.zeros_like(closeness).scatter_(1, nearest, 1.0)
+
+
+def laplacian_adjusted(
+    log_p: Tensor, affinity: Tensor, max_steps: int = 100, tolerance: float = 1e-8
+) -> Tensor:
+    """Iterate Y = softmax(log p + W·Y) until its energy stands still (Eq. 8 of LAME).
+
+    Args:
+        log_p: (B, C).
+        affinity: W, (B, B).
+        max_steps: Bound on the iterations.
+        tolerance: Relative change of the energy at which they stop.
+
+    Returns:
+        log Y, (B, C).
+    """
+    log_y = log_p.log_softmax(dim=1)
+    energy = log_p.new_full((), torch.inf)
+    settled = torch.zeros((), dtype=torch.bool, device=log_p.device)
+    look_every = 1 if log_p.device.type == "cpu" else _LOOK_EVERY
+    for step in range(1, max_steps + 1):
+        pull = affinity @ log_y.exp()
+        # once settled it stays, so that it need not be asked at each step whether it has
+        log_y = torch.where(settled, log_y, (log_p + pull).log_softmax(dim=1))
+        new_energy = (log_y.exp() * (log_y - log_p - pull)).sum()
+        still = (new_energy - energy).abs() <= tolerance * energy.abs()
+        settled = settled | (still & energy.isfinite())
+        energy = new_energy
+        if step % look_every == 0 and settled:
+            break
+    return log_y
+
+
+def _last_linear(net: nn.Module, num_classes: int) -> nn.Linear:
+    linear = [m for m in net.modules() if isinstance(m, nn.Linear)]
+    heads = [layer for layer in linear if layer.out_features == num_classes]
+    if not heads:
+        raise ValueError(
+            "LAME takes its features from the linear layer that gives the logits, and this "
+            f"network has none with num_classes={num_classes} outputs: correct num_classes, or "
+            "end the network in nn.Linear"
+        )
+    return heads[-1]

@@ -1,0 +1,43 @@
+"""TENT: fully test-time adaptation by entropy minimisation (Wang et al., ICLR 2021)."""
+
+import torch
+from torch import Tensor, nn
+
+from rotta.adapters.base import Adapter, descend, exact_entropy
+from rotta.nn.batch_stats import trainable_on_batch_statistics
+
+
+class TENT(Adapter):
+    """Make the model more certain of what it says: minimise the entropy of its predictions.
+
+    Every batch is normalised with its own statistics and gives one step; γ and β are trained. The
+    outputs before the step are the predictions.
+
+    Args:
+        net: A classifier with normalisation layers; it is not changed.
+        num_classes: C, the number of its outputs.
+        lr: Learning rate of Adam.
+
+    Raises:
+        ValueError: The network has no normalisation layer with γ and β.
+
+    Example:
+        >>> net = nn.Sequential(nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 10))
+        >>> TENT(net, num_classes=10)(torch.rand(4, 3, 2, 2)).shape
+        torch.Size([4, 10])
+    """
+
+    STATE = ("optimiser",)
+
+    def __init__(self, net: nn.Module, num_classes: int, *, lr: float = 1e-3) -> None:
+        super().__init__(net, num_classes)
+        self.net, trained = trainable_on_batch_statistics(net)
+        self.optimiser = torch.optim.Adam(trained, lr=lr, betas=(0.9, 0.999))
+
+    def predict_and_adapt(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes); then one step."""
+        with torch.enable_grad():
+            logits = self.logits(self.net, x)
+            loss = exact_entropy(logits).mean()
+            descend(loss, self.optimiser)
+        return logits.detach()

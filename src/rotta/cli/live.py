@@ -1,0 +1,110 @@
+"""How a comparison looks while it goes on."""
+
+from types import TracebackType
+
+from rich.markup import escape
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from rotta.cli.console import errors
+from rotta.comparison import Failed, Finished, Look
+
+_BAR_WIDTH = 24  # leaves room for a long label in 80 columns
+
+
+class Live:
+    """A row per method on a terminal; elsewhere a line per finished walk.
+
+    Args:
+        labels: Of the methods.
+        seeds: How many streams each of them walks along.
+    """
+
+    def __init__(self, labels: list[str], seeds: int) -> None:
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=_BAR_WIDTH),
+            TextColumn("{task.fields[state]}"),
+            console=errors,
+            transient=True,
+            disable=not errors.is_terminal,
+        )
+        self._rows = {label: _Row(self._bar, label, seeds) for label in labels}
+        self._images = self._bar.add_task("making images", total=None, visible=False, state="")
+
+    def __enter__(self) -> "Live":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def images(self, done: int, total: int) -> None:
+        """How far the making or fetching of images is; shown while it lasts."""
+        self._bar.start()
+        state = f"{done:,}/{total:,}"
+        visible = done < total
+        self._bar.update(self._images, completed=done, total=total, visible=visible, state=state)
+
+    def look(self, look: Look) -> None:
+        """Where a walk is."""
+        self._bar.start()
+        self._rows[look.label].look(look)
+
+    def end(self, end: Finished | Failed) -> None:
+        """What became of a walk."""
+        if isinstance(end, Failed):
+            line = f"[bold red]failed:[/] {end.label}, seed {end.seed}: {escape(end.reason)}"
+            errors.print(line, highlight=False, soft_wrap=True)
+            return
+        self._rows[end.label].finish(end)
+        if not errors.is_terminal:
+            error, seconds = end.result.average_error, end.seconds
+            line = f"{end.label}, seed {end.seed}: error {error:.1f} %, {seconds:.1f} s"
+            errors.print(line, highlight=False, soft_wrap=True)
+
+
+class _Row:
+    """One method. Its clock runs only while it walks: seeds take turns with other methods."""
+
+    def __init__(self, bar: Bar, label: str, seeds: int) -> None:
+        self._bar = bar
+        self._task = bar.add_task(label, total=1, state="")
+        self._seeds = seeds
+        self._batches_before = 0
+        self._seconds_before = 0.0
+        self._errors: list[float] = []
+        self._total = 0
+
+    def look(self, look: Look) -> None:
+        """Show the error of the walk that is under way, and how long all walks will take."""
+        self._total = look.total
+        seconds = self._seconds_before + look.seconds
+        self._show(self._batches_before + look.batches, look.error, seconds)
+
+    def finish(self, end: Finished) -> None:
+        """Show the mean error of the finished walks."""
+        self._batches_before += self._total
+        self._seconds_before += end.seconds
+        self._errors.append(end.result.average_error)
+        self._show(
+            self._batches_before, sum(self._errors) / len(self._errors), self._seconds_before
+        )
+
+    def _show(self, done: int, error: float, seconds: float) -> None:
+        total = self._seeds * self._total
+        state = f"{done:>{len(str(total))}}/{total}  {error:5.1f} %  {_clock(seconds)}"
+        if done < total:
+            state += f"  left {_clock(seconds / done * (total - done))}"
+        self._bar.update(self._task, completed=done, total=total, state=state)
+
+
+def _clock(seconds: float) -> str:
+    """``1:02:03``, or ``2:03``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

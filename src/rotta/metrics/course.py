@@ -1,0 +1,89 @@
+"""How error, certainty and the predicted classes develop along the stream."""
+
+import math
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+
+from rotta.evaluate import Step
+
+MOST_WINDOWS = 120
+"""Enough for a curve, and little to store."""
+
+
+class Course:
+    """Error, mean entropy and balance of the predicted classes in windows of whole batches.
+
+    Args:
+        num_classes: C.
+        batches: Of the whole walk; they are shared out over at most :data:`MOST_WINDOWS` windows.
+        device: Where the steps are.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> batch = SimpleNamespace(y=torch.tensor([0, 1]))
+        >>> course = Course(num_classes=2, batches=1)
+        >>> course.add(Step(batch, torch.tensor([[9.0, 0.0], [9.0, 0.0]])))
+        >>> course.samples, course.error(), course.balance()
+        ([2], [50.0], [0.0])
+    """
+
+    def __init__(self, num_classes: int, batches: int, device: torch.device | str = "cpu") -> None:
+        self._batches = batches
+        self._batches_per_window = max(1, math.ceil(batches / MOST_WINDOWS))
+        self._batches_done = 0
+        self._sizes: list[int] = []
+        windows = math.ceil(batches / self._batches_per_window)
+        self._wrong = torch.zeros(windows, dtype=torch.float64, device=device)
+        self._entropy = torch.zeros(windows, dtype=torch.float64, device=device)
+        self._predicted = torch.zeros(windows, num_classes, dtype=torch.float64, device=device)
+
+    @property
+    def samples(self) -> list[int]:
+        """Samples seen at the end of each window that was begun."""
+        return list(accumulate(self._sizes))
+
+    @property
+    def at_the_end_of_a_window(self) -> bool:
+        """Whether the step just added was the last of its window."""
+        done = self._batches_done
+        return done % self._batches_per_window == 0 or done == self._batches
+
+    def add(self, step: Step) -> None:
+        """Count one step."""
+        window = self._batches_done // self._batches_per_window
+        if window == len(self._sizes):
+            self._sizes.append(0)
+        self._sizes[window] += len(step.batch.y)
+        self._batches_done += 1
+        self._wrong[window] += step.wrong.sum()
+        self._entropy[window] += _entropy(step.logits).sum()
+        ones = torch.ones_like(step.predicted, dtype=torch.float64)
+        self._predicted[window].index_add_(0, step.predicted, ones)
+
+    def error(self) -> list[float]:
+        """Of each window, in percent."""
+        return [100.0 * mean for mean in self._means(self._wrong)]
+
+    def entropy(self) -> list[float]:
+        """Mean of each window's predictions, in nats."""
+        return self._means(self._entropy)
+
+    def balance(self) -> list[float]:
+        """Entropy of each window's histogram of predicted classes, as a share of log C."""
+        counts = self._predicted[: len(self._sizes)]
+        entropy = torch.special.entr(counts / counts.sum(dim=1, keepdim=True)).sum(dim=1)
+        most = math.log(max(2, counts.shape[1]))
+        balance: list[float] = (entropy / most).clamp(0, 1).tolist()
+        return balance
+
+    def _means(self, sums: Tensor) -> list[float]:
+        totals = sums[: len(self._sizes)].tolist()
+        return [total / size for total, size in zip(totals, self._sizes, strict=True)]
+
+
+def _entropy(logits: Tensor) -> Tensor:
+    """Of each prediction, in nats, (B,). One that is not a number says nothing: log C."""
+    entropy: Tensor = torch.special.entr(logits.double().softmax(dim=1)).sum(dim=1)
+    return entropy.nan_to_num(nan=math.log(logits.shape[1]))

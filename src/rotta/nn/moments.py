@@ -1,0 +1,32 @@
+"""Means and variances, by whatever is fastest: ``torch.var_mean`` is ten times slower on CPUs."""
+
+import torch
+from torch import Tensor
+
+
+def channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Biased variance and mean of each channel of (B, C, …): (C,) and (C,); no gradient.
+
+    Example:
+        >>> var, mean = channel_moments(torch.tensor([[[1.0, 3.0]]]))
+        >>> var.tolist(), mean.tolist()
+        ([1.0], [2.0])
+    """
+    if x.device.type == "cpu":
+        mean, var = torch.batch_norm_update_stats(x.detach(), None, None, 0.0)
+        return var, mean
+    axes = [axis for axis in range(x.ndim) if axis != 1]
+    return torch.var_mean(x.detach(), dim=axes, correction=0)
+
+
+def instance_moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Biased variance and mean of each channel of each image of (B, C, …): (B, C, 1, …) both.
+
+    Example:
+        >>> var, mean = instance_moments(torch.tensor([[[1.0, 3.0]]]))
+        >>> var.tolist(), mean.tolist()
+        ([[[1.0]]], [[[2.0]]])
+    """
+    axes = list(range(2, x.ndim))
+    mean = x.mean(dim=axes, keepdim=True)
+    return (x - mean).square().mean(dim=axes, keepdim=True), mean

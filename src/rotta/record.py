@@ -1,0 +1,71 @@
+"""The file of a comparison's result, which is right at every moment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rotta.comparison import Failed, Finished
+from rotta.results import MethodResult, Result, SeedResult
+
+
+class Record:
+    """The result of a comparison, written anew whenever a walk is over.
+
+    However the comparison ends, the file holds what was finished; ``complete`` in its
+    configuration says if that is all, ``failed`` what was raised.
+
+    Args:
+        path: Of ``result.json``.
+        labels: The methods, in the order of the result.
+        seeds: Of the streams.
+        config: What else the result was configured with.
+        provenance: What it depends on besides.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "result.json"
+        >>> record = Record(path, ["rotta"], [0], {"dataset": "digits"}, {})
+        >>> record.add(Failed("rotta", 0, "RuntimeError: out of memory"))
+        >>> Result.load(path).config["complete"]
+        False
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        labels: Sequence[str],
+        seeds: Sequence[int],
+        config: Mapping[str, Any],
+        provenance: Mapping[str, Any],
+    ) -> None:
+        self.path = path
+        self.failed: list[Failed] = []
+        self._config = {**config, "methods": list(labels), "seeds": list(seeds)}
+        self._provenance = provenance
+        self._finished: dict[str, dict[int, SeedResult]] = {label: {} for label in labels}
+
+    def add(self, end: Finished | Failed) -> None:
+        """Take in what became of a walk, and write the file."""
+        if isinstance(end, Failed):
+            self.failed.append(end)
+        else:
+            self._finished[end.label][end.seed] = end.result
+        self.result().save(self.path)
+
+    @property
+    def walks(self) -> int:
+        """How many are finished."""
+        return sum(len(seeds) for seeds in self._finished.values())
+
+    def result(self) -> Result:
+        """What there is so far."""
+        wanted = len(self._config["methods"]) * len(self._config["seeds"])
+        state = {
+            "complete": self.walks == wanted,
+            "failed": [asdict(failed) for failed in self.failed],
+        }
+        methods = {
+            label: MethodResult.over(seeds) for label, seeds in self._finished.items() if seeds
+        }
+        return Result(methods, {**self._config, **state}, self._provenance)

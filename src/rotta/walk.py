@@ -1,0 +1,86 @@
+"""One method along one stream, with everything noted on the way."""
+
+import math
+import time
+from collections.abc import Callable
+
+from torch import Tensor
+
+from rotta.evaluate import Step, evaluate
+from rotta.metrics import Bank, BankLog, Course, ErrorRates
+from rotta.results import BankCourse, SeedResult, Windows
+from rotta.stopwatch import Stopwatch
+from rotta.streams import Stream
+
+SECONDS_PER_LOOK = 0.2
+"""At least, between two looks at the error so far: each waits for the device."""
+
+
+class Notes:
+    """What is noted about a walk, read only when somebody looks.
+
+    Args:
+        stream: Along which it goes.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        classes = stream.dataset.classes
+        self._per_domain = ErrorRates(stream.domains, stream.device)
+        self._per_class = ErrorRates(classes, stream.device)
+        self._course = Course(len(classes), len(stream), stream.device)
+        self._bank = BankLog(len(classes))
+
+    def add(self, step: Step, bank: Bank | None) -> None:
+        """Note a step, and at the end of a window what the method's memory holds."""
+        self._per_domain.add(step.batch.domain, step.wrong)
+        self._per_class.add(step.batch.y, step.wrong)
+        self._course.add(step)
+        if bank is not None and self._course.at_the_end_of_a_window:
+            self._bank.note(bank, self._course.samples[-1])
+
+    def error(self) -> float:
+        """So far: mean over the domains that were reached, in percent."""
+        return self._per_domain.average()
+
+    def result(self, ms_per_batch: float) -> SeedResult:
+        """All notes, on the host."""
+        bank, course = self._bank, self._course
+        return SeedResult(
+            average_error=self.error(),
+            per_domain=self._per_domain.percent(),
+            per_class=self._per_class.percent(),
+            ms_per_batch=ms_per_batch,
+            windows=Windows(course.samples, course.error(), course.entropy(), course.balance()),
+            bank=BankCourse(bank.samples, bank.counts(), bank.age()) if bank.samples else None,
+        )
+
+
+def walk(
+    method: Callable[[Tensor], Tensor],
+    stream: Stream,
+    look: Callable[[int, float], None] | None = None,
+) -> SeedResult:
+    """Lead a method along a stream and score it.
+
+    Args:
+        method: From images (B, 3, H, W) to logits (B, C), on the stream's device; with a
+            ``reset()`` for stationary settings, and a ``bank`` if it has a memory.
+        stream: Gone through once.
+        look: Is told now and then how many batches are done, and the error so far in percent.
+
+    Example:
+        >>> import rotta
+        >>> stream = rotta.Stream(rotta.load_dataset("digits"), batch_size=300)
+        >>> scored = walk(rotta.load_source("digits"), stream)
+        >>> round(scored.average_error, 2), scored.windows.samples
+        (0.89, [300, 600, 897])
+    """
+    notes = Notes(stream)
+    timed = Stopwatch(method, stream.device)
+    last_look = -math.inf
+    for done, step in enumerate(evaluate(timed, stream), start=1):
+        notes.add(step, getattr(method, "bank", None))
+        if look is not None and time.monotonic() - last_look >= SECONDS_PER_LOOK:
+            look(done, notes.error())
+            last_look = time.monotonic()
+    return notes.result(timed.median_ms())

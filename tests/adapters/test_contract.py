@@ -1,0 +1,509 @@
+"""What every method promises, whichever it is: a method in the table is tested here."""
+
+import gc
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from small_methods import (
+    EVERY,
+    SEEDED,
+    fingerprint,
+    images,
+    make,
+    same,
+    small_net,
+    stream,
+    tiny_net,
+    usual,
+    walk,
+)
+from torch import Tensor, nn
+
+import rotta
+from rotta.adapters import METHODS, Adapter
+from rotta.adapters.base import logits_of
+
+every_method = pytest.mark.parametrize("name", METHODS)
+WITH_A_BANK = ("note", "rotta")
+
+
+# Going back and going on
+
+
+@every_method
+def test_reset_is_exact(name: str) -> None:
+    model = make(name)
+    first = walk(model, stream())
+    start = fingerprint(make(name).state_dict())
+    model.reset()  # one sample after an update
+    assert fingerprint(model.state_dict()) == start
+    assert same(first, walk(model, stream()))
+
+
+def test_a_saved_state_continues_in_another_process(tmp_path: Path) -> None:
+    for name in METHODS:
+        model = make(name)
+        walk(model, stream()[:3])  # 21 samples: between two updates
+        torch.save(model.state_dict(), tmp_path / f"{name}.pt")
+    program = Path(__file__).with_name("continue_stream.py")
+    threads = str(torch.get_num_threads())
+    subprocess.run([sys.executable, program, tmp_path, threads], check=True)
+    for name in METHODS:
+        continued = torch.load(tmp_path / f"{name}-predictions.pt", weights_only=True)
+        assert same(usual(name)[3:], continued), name
+
+
+@every_method
+def test_a_state_handed_over_is_not_shared(name: str) -> None:
+    """Both go on from the same state, in turns, as if the other were not there."""
+    model, other = make(name), make(name)
+    expected = usual(name)[3:]
+    walk(model, stream()[:3])
+    other.load_state_dict(model.state_dict())
+    for x, logits in zip(stream()[3:], expected, strict=True):
+        assert torch.equal(model(x), logits)
+        assert torch.equal(other(x), logits)
+
+
+@every_method
+def test_reset_after_loading_returns_to_the_start(name: str) -> None:
+    """The start is the source model, not what was loaded."""
+    model, other = make(name), make(name)
+    walk(model, stream())
+    other.load_state_dict(model.state_dict())
+    other.reset()
+    assert same(walk(other, stream()), usual(name))
+
+
+@every_method
+def test_the_same_seed_gives_the_same_predictions(name: str) -> None:
+    torch.manual_seed(torch.initial_seed() + 1)  # the global random state does not matter
+    assert same(usual(name), walk(make(name), stream()))
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_another_seed_gives_others(name: str) -> None:
+    assert not same(walk(make(name), stream(10)), walk(make(name, seed=1), stream(10)))
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_dropout_does_not_draw_from_the_global_random_state(name: str) -> None:
+    torch.manual_seed(1)
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Dropout(0.5), nn.Flatten(), nn.Linear(1568, 10)
+    )
+    first = walk(make(name, net), stream())
+    torch.manual_seed(2)
+    assert same(first, walk(make(name, net), stream()))
+
+
+# Batches of any size
+
+
+@every_method
+def test_a_last_batch_of_any_size(name: str) -> None:
+    model = make(name)
+    for size in (7, 7, 3, 1):
+        logits = model(images(size, size))
+        assert logits.shape == (size, 10)
+        assert logits.isfinite().all()
+
+
+@every_method
+def test_one_sample_at_a_time_from_the_first_on(name: str) -> None:
+    model = make(name)
+    for x in stream(EVERY + 2, size=1):
+        logits = model(x)
+        assert logits.shape == (1, 10)
+        assert logits.isfinite().all()
+    assert all(t.isfinite().all() for t in model.parameters())
+
+
+@pytest.mark.parametrize("name", WITH_A_BANK)
+def test_updates_depend_on_samples_not_on_batches(name: str) -> None:
+    x = images(2 * 64)
+    for size in (1, 7, 64):
+        model = make(name, tiny_net())
+        walk(model, list(torch.split(x, size)))
+        first_of_adam = model.get_extra_state()["optimiser"]["state"][0]
+        assert first_of_adam["step"] == len(x) // EVERY
+
+
+# What belongs to the caller
+
+
+@every_method
+def test_the_input_stays_as_it_was(name: str) -> None:
+    x = images(2 * EVERY)
+    before = x.clone()
+    make(name)(x).zero_()  # nor does the answer share its memory
+    assert torch.equal(x, before)
+
+
+@every_method
+def test_the_answer_is_the_callers(name: str) -> None:
+    model = make(name)
+    for x, expected in zip(stream(), usual(name), strict=True):
+        logits = model(x)
+        assert torch.equal(logits, expected)
+        assert not logits.requires_grad
+        logits.fill_(torch.nan)
+
+
+@every_method
+@pytest.mark.parametrize("training", [True, False])
+def test_the_network_stays_as_it_was(name: str, training: bool) -> None:
+    net = small_net().train(training)
+    frozen = next(net.parameters()).requires_grad_(False)
+    before = fingerprint(net.state_dict())
+    modules = list(net.modules())
+    model = make(name, net)
+    walk(model, stream())
+    assert model.detach() is net
+    assert net.training is training
+    assert fingerprint(net.state_dict()) == before
+    assert list(net.modules()) == modules
+    assert all(p.requires_grad is (p is not frozen) for p in net.parameters())
+    assert all(p.grad is None for p in net.parameters())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in net.modules())
+    model.reset()
+    assert fingerprint(net.state_dict()) == before
+
+
+@every_method
+def test_the_networks_mode_does_not_matter(name: str) -> None:
+    assert same(usual(name), walk(make(name, small_net().train()), stream()))
+
+
+@every_method
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mode_of_the_method_does_not_matter(name: str, training: bool) -> None:
+    """`model.eval()` and `model.train()` are reflexes; they say nothing about adapting."""
+    assert same(usual(name), walk(make(name).train(training), stream()))
+
+
+@every_method
+@pytest.mark.parametrize("switch", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_the_callers_gradient_mode_does_not_matter(
+    name: str, switch: Callable[[], AbstractContextManager[None]]
+) -> None:
+    model = make(name)
+    with switch():
+        inside = walk(model, stream())
+    assert same(usual(name), inside)
+
+
+@every_method
+def test_inference_mode_may_begin_and_end_anywhere(name: str) -> None:
+    """Whatever is built, loaded or reset within can be used without."""
+    net, expected = small_net(), usual(name)
+    with torch.inference_mode():
+        model = make(name, net)
+        within = walk(model, stream()[:3])
+    assert same(expected, within + walk(model, stream()[3:]))
+    with torch.inference_mode():
+        model.reset()
+    assert same(expected, walk(model, stream()))
+    loaded = make(name)
+    with torch.inference_mode():
+        loaded.load_state_dict(model.state_dict())
+    assert same(walk(model, stream()), walk(loaded, stream()))
+
+
+# What cannot be used
+
+
+NAN, INF = torch.full((2, 3, 16, 16), torch.nan), torch.full((2, 3, 16, 16), -torch.inf)
+BAD_BATCHES: dict[str, tuple[Any, str]] = {
+    "nan": (NAN, "NaN or infinite"),
+    "infinite": (INF, "NaN or infinite"),
+    "three axes": (torch.zeros(3, 16, 16), r"\(B, C, H, W\)"),
+    "not a tensor": (NAN.numpy(), r"\(B, C, H, W\)"),
+    "empty": (torch.zeros(0, 3, 16, 16), "empty"),
+    "double": (torch.zeros(2, 3, 16, 16, dtype=torch.float64), r"x\.to\(torch\.float32\)"),
+    "bytes": (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), r"x\.to\(torch\.float32\)"),
+    "half": (torch.zeros(2, 3, 16, 16, dtype=torch.float16), r"x\.to\(torch\.float32\)"),
+    "elsewhere": (torch.zeros(2, 3, 16, 16, device="meta"), "move one of them"),
+    "other size": (torch.zeros(2, 3, 20, 20), "resize them"),
+}
+
+
+@every_method
+def test_a_bad_batch_is_refused_and_changes_nothing(name: str) -> None:
+    model = make(name)
+    walk(model, stream()[:3])
+    before = fingerprint(model.state_dict())
+    for batch, message in BAD_BATCHES.values():
+        with pytest.raises(ValueError, match=message):
+            model(batch)
+        assert fingerprint(model.state_dict()) == before
+    assert same(walk(model, stream()[3:]), usual(name)[3:])
+
+
+@every_method
+def test_a_bad_first_batch_changes_nothing(name: str) -> None:
+    model = make(name)
+    before = fingerprint(model.state_dict())
+    for kind, (batch, message) in BAD_BATCHES.items():
+        if kind != "other size":
+            with pytest.raises(ValueError, match=message):
+                model(batch)
+    assert fingerprint(model.state_dict()) == before
+    assert same(walk(model, stream()), usual(name))
+
+
+@every_method
+def test_a_size_that_the_network_cannot_take_is_not_remembered(name: str) -> None:
+    layers = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4 * 14 * 14, 10)
+    model = make(name, nn.Sequential(*layers))
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        model(images(2, side=20))
+    assert model(images(2)).shape == (2, 10)
+
+
+@every_method
+def test_after_reset_the_size_may_be_another(name: str) -> None:
+    model = make(name)
+    walk(model, stream())
+    model.reset()
+    assert model(images(2 * EVERY, side=20)).shape == (2 * EVERY, 10)
+
+
+@pytest.mark.parametrize("name", WITH_A_BANK)
+def test_a_loaded_bank_knows_its_size(name: str) -> None:
+    model, other = make(name), make(name)
+    walk(model, stream())
+    other.load_state_dict(model.state_dict())
+    before = fingerprint(other.state_dict())
+    with pytest.raises(ValueError, match="resize them"):
+        other(images(2, side=20))
+    assert fingerprint(other.state_dict()) == before
+
+
+@every_method
+@pytest.mark.parametrize("num_classes", [7, 11])
+def test_a_wrong_number_of_classes_is_refused(name: str, num_classes: int) -> None:
+    with pytest.raises(ValueError, match=r"num_classes=10|correct num_classes"):
+        _meet_wrong_classes(METHODS[name], num_classes)
+
+
+def _meet_wrong_classes(kind: type[Adapter], num_classes: int) -> None:
+    """Some methods see it in the network, others in its first answer."""
+    model = kind(small_net(), num_classes)
+    before = fingerprint(model.state_dict())
+    try:
+        model(images(4))
+    finally:
+        assert fingerprint(model.state_dict()) == before
+
+
+@every_method
+def test_no_classes_at_all_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="num_classes must be 1 or more"):
+        METHODS[name](small_net(), 0)
+
+
+@every_method
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_refused(name: str, dtype: torch.dtype) -> None:
+    with pytest.raises(ValueError, match=r"net\.float\(\)"):
+        make(name, small_net().to(dtype))
+
+
+COUNTS = ("capacity", "update_every", "passes", "passes_at_once")
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        (name, option)
+        for name, kind in METHODS.items()
+        for option in kind.__init__.__kwdefaults__ or {}
+        if option in COUNTS
+    ],
+)
+def test_a_count_of_nothing_is_refused(name: str, option: str) -> None:
+    options: dict[str, Any] = {option: 0}
+    with pytest.raises(ValueError, match=option):
+        make(name, **options)
+
+
+# Networks of many kinds
+
+
+@every_method
+def test_logits_may_come_in_an_object(name: str) -> None:
+    class Wrapped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = small_net()
+
+        def forward(self, x: Tensor) -> SimpleNamespace:
+            return SimpleNamespace(logits=self.net(x))
+
+    assert same(walk(make(name, Wrapped()), stream()), usual(name))
+
+
+def test_a_network_without_logits_is_told_so() -> None:
+    for output in ({"scores": images(2)}, images(2), images(2).flatten()):
+        with pytest.raises(ValueError, match="must return logits"):
+            logits_of(output)
+
+
+@every_method
+def test_double_precision(name: str) -> None:
+    model = make(name, small_net().double())
+    for x in stream():
+        logits = model(x.double())
+        assert logits.dtype == torch.float64
+        assert logits.isfinite().all()
+
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "batch norm after flatten": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(768, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 10)
+    ),
+    "synchronised batch norm": lambda: nn.SyncBatchNorm.convert_sync_batchnorm(tiny_net()),  # type: ignore[no-untyped-call]
+    "batch norm without γ and β": lambda: nn.Sequential(
+        nn.BatchNorm2d(3, affine=False), nn.Flatten(), nn.Linear(768, 10)
+    ),
+    "a layer used twice": lambda: nn.Sequential(*[nn.BatchNorm2d(3)] * 2, *tiny_net()),
+    "channels last": lambda: small_net().to(memory_format=torch.channels_last),  # type: ignore[call-overload]
+}
+
+
+@every_method
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_networks_with_batch_norm(name: str, kind: str) -> None:
+    model = make(name, NETWORKS[kind]())
+    first = walk(model, stream() + stream(2, size=1))
+    assert all(logits.isfinite().all() for logits in first)
+    model.reset()
+    assert same(first, walk(model, stream() + stream(2, size=1)))
+
+
+def group_norm_net() -> nn.Module:
+    layers = nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    return nn.Sequential(*layers, nn.Linear(4, 10))
+
+
+@every_method
+@pytest.mark.parametrize(
+    "net",
+    [group_norm_net(), nn.Sequential(nn.Flatten(), nn.Linear(768, 10))],
+    ids=["group norm", "no norm"],
+)
+def test_networks_without_batch_norm_work_or_are_told_what_to_do(name: str, net: nn.Module) -> None:
+    try:
+        model = make(name, net)
+    except ValueError as error:
+        assert "use method='lame'" in str(error) or "pass robust_norm=False" in str(error)  # noqa: PT017 (either outcome is right)
+    else:
+        assert all(logits.isfinite().all() for logits in walk(model, stream()))
+
+
+@every_method
+def test_networks_without_running_statistics_work_or_are_told_why(name: str) -> None:
+    norm = nn.BatchNorm2d(3, track_running_stats=False)
+    try:
+        model = make(name, nn.Sequential(norm, nn.Flatten(), nn.Linear(768, 10)))
+    except ValueError as error:
+        assert "track_running_stats=False" in str(error)  # noqa: PT017 (either outcome is right)
+    else:
+        assert all(logits.isfinite().all() for logits in walk(model, stream()))
+
+
+@every_method
+def test_grey_images_work_or_are_refused_at_once(name: str) -> None:
+    """Not at the first update, when the bank has changed."""
+    model = make(name, tiny_net(channels=1))
+    before = fingerprint(model.state_dict())
+    try:
+        model(images(4, channels=1))
+    except ValueError as error:
+        assert "RGB" in str(error)  # noqa: PT017 (either outcome is right)
+        assert fingerprint(model.state_dict()) == before
+    else:
+        walk(model, [images(EVERY, channels=1)] * 2)
+
+
+# By name
+
+
+@every_method
+def test_the_number_of_classes_is_found_out(name: str) -> None:
+    model = rotta.adapt(tiny_net(num_classes=6), method=name)
+    assert type(model) is METHODS[name]
+    assert model.num_classes == 6
+    assert model(images(3)).shape == (3, 6)
+
+
+def test_a_network_without_a_linear_layer_needs_the_number() -> None:
+    net = nn.Sequential(nn.BatchNorm2d(3), nn.Conv2d(3, 6, 16), nn.Flatten())
+    with pytest.raises(ValueError, match="pass num_classes"):
+        rotta.adapt(net, method="bn")
+    assert rotta.adapt(net, method="bn", num_classes=6)(images(3)).shape == (3, 6)
+
+
+@every_method
+def test_a_mistyped_method_is_corrected(name: str) -> None:
+    with pytest.raises(ValueError, match=f"did you mean .*'{name}'.* Available: "):
+        rotta.adapt(tiny_net(), method=name + "x")
+
+
+@every_method
+def test_a_mistyped_option_is_corrected(name: str) -> None:
+    for option in METHODS[name].__init__.__kwdefaults__ or {}:
+        with pytest.raises(ValueError, match=f"option of {name} .*did you mean .*'{option}'"):
+            rotta.adapt(tiny_net(), method=name, **{option + "s": 1})
+    with pytest.raises(ValueError, match=f"unknown option of {name} 'xyzzy'"):
+        rotta.adapt(tiny_net(), method=name, xyzzy=1)
+
+
+# Streams without end
+
+
+@every_method
+@pytest.mark.parametrize(
+    "batches", [1000, pytest.param(10_000, marks=pytest.mark.slow)], ids=["1,000", "10,000"]
+)
+def test_memory_is_bounded(name: str, batches: int) -> None:
+    options: dict[str, Any] = {"passes": 1} if name == "cotta" else {}
+    model = make(name, tiny_net(), **options)
+    x = images(1, side=4)
+    half = batches // 2
+    for _ in range(half):
+        model(x)
+    state, objects, blocks = _bytes_of(model), _live_objects(), sys.getallocatedblocks()
+    for _ in range(half):
+        model(x)
+    assert _bytes_of(model) == state
+    # an object kept at each update, or a mere number at each batch, would be more
+    assert _live_objects() - objects < half / EVERY / 2
+    assert sys.getallocatedblocks() - blocks < half
+    # and no graph of past batches hangs on what is kept
+    assert all(t.is_leaf for t in [*model.parameters(), *model.buffers()])
+
+
+def _live_objects() -> int:
+    gc.collect()
+    return len(gc.get_objects())
+
+
+def _bytes_of(model: Adapter) -> int:
+    return sum(t.nbytes for t in _tensors_in(model.state_dict()))
+
+
+def _tensors_in(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value
+    nested = isinstance(value, dict | list | tuple)
+    return [t for item in items for t in _tensors_in(item)] if nested else []
