@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -94,8 +95,9 @@ class Result:
 
     def save(self, path: Path) -> None:
         """Write as JSON, completely or not at all."""
+        text = json.dumps(asdict(self), indent=1)
         with replacing(path) as temporary:
-            temporary.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+            temporary.write_text(_numbers_in_a_row(text) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Result":
@@ -113,6 +115,21 @@ class Result:
                 f"{path} is not the result of a run ({type(error).__name__}: {error}): give a "
                 "folder that `rotta run` wrote, or its result.json"
             ) from error
+
+
+def _numbers_in_a_row(text: str) -> str:
+    """Indented JSON, with each list of numbers on one line.
+
+    Example:
+        >>> _numbers_in_a_row(json.dumps({"a": [1, 2.5]}, indent=1))
+        '{\\n "a": [1, 2.5]\\n}'
+    """
+    # a string holds no line break, so nothing in one can be taken for a list
+    return re.sub(r"\[\n[\s\d.,e+-]+\]", _one_line, text)
+
+
+def _one_line(numbers: re.Match[str]) -> str:
+    return "[" + ", ".join(number.strip() for number in numbers[0][1:-1].split(",")) + "]"
 
 
 def _means(per_seed: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
@@ -50,9 +50,21 @@ class Notes:
             per_domain=self._per_domain.percent(),
             per_class=self._per_class.percent(),
             ms_per_batch=ms_per_batch,
-            windows=Windows(course.samples, course.error(), course.entropy(), course.balance()),
-            bank=BankCourse(bank.samples, bank.counts(), bank.age()) if bank.samples else None,
+            windows=Windows(
+                course.samples,
+                _rounded(course.error()),
+                _rounded(course.entropy()),
+                _rounded(course.balance()),
+            ),
+            bank=BankCourse(bank.samples, bank.counts(), _rounded(bank.age()))
+            if bank.samples
+            else None,
         )
+
+
+def _rounded(course: Sequence[float]) -> list[float]:
+    """Enough for a curve; all digits would double the file."""
+    return [round(value, 4) for value in course]
 
 
 def walk(
