@@ -120,7 +120,9 @@ def test_a_method_that_raises_ends_its_own_walks_alone(monkeypatch: pytest.Monke
     monkeypatch.setitem(METHODS, "tent", FailsLate)
     ends = list(compared("source,tent,bn", [0]))
     assert [type(end) for end in ends] == [Finished, Failed, Finished]
-    assert ends[1] == Failed("tent", 0, "RuntimeError: out of memory")
+    assert isinstance(ends[1], Failed)
+    assert (ends[1].label, ends[1].reason) == ("tent", "RuntimeError: out of memory")
+    assert "Traceback" in ends[1].traceback
 
 
 def test_what_the_stream_raises_is_no_methods_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,11 +169,11 @@ def test_the_record_keeps_failures_and_what_is_finished_beside_them(tmp_path: Pa
     record = Record(tmp_path / "result.json", ["source", "tent"], [0], {}, {})
     (source,) = compared("source", [0])
     record.add(source)
-    record.add(Failed("tent", 0, "RuntimeError: out of memory"))
+    record.add(Failed("tent", 0, "RuntimeError: out of memory", "Traceback"))
     config = json.loads((tmp_path / "result.json").read_text())["config"]
     assert config["complete"] is False
-    assert config["failed"] == [
-        {"label": "tent", "seed": 0, "reason": "RuntimeError: out of memory"}
-    ]
+    (failed,) = config["failed"]
+    assert (failed["label"], failed["seed"]) == ("tent", 0)
+    assert failed["reason"] == "RuntimeError: out of memory"
     assert list(record.result().methods) == ["source"]
     assert record.walks == 1

@@ -1,6 +1,7 @@
 """Methods over the same streams: each method along the stream of each seed."""
 
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rotta.adapters.choice import MethodChoice
-from rotta.metrics import Bank
+from rotta.metrics import Memory
 from rotta.results import SeedResult
 from rotta.streams import Stream
 from rotta.walk import walk
@@ -47,6 +48,7 @@ class Failed:
     label: str
     seed: int
     reason: str
+    traceback: str
 
 
 def compare(
@@ -110,11 +112,13 @@ def _walked(
     choice: MethodChoice, net: nn.Module, stream: Stream, look: Callable[[Look], None] | None
 ) -> Finished | Failed:
     start = time.monotonic()
-    method = choice.build(net, len(stream.dataset.classes), seed=stream.seed)
     try:
+        with _as_its_own():
+            method = choice.build(net, len(stream.dataset.classes), seed=stream.seed)
         result = walk(_Guarded(method), stream, _teller(look, choice.label, stream))
     except _MethodRaised as raised:
-        return Failed(choice.label, stream.seed, str(raised))
+        where = "".join(traceback.format_exception(raised.__cause__))
+        return Failed(choice.label, stream.seed, str(raised), where)
     return Finished(choice.label, stream.seed, time.monotonic() - start, result)
 
 
@@ -151,7 +155,7 @@ class _Guarded:
                 reset()
 
     @property
-    def bank(self) -> Bank | None:
+    def bank(self) -> Memory | None:
         return getattr(self._method, "bank", None)
 
 

@@ -26,7 +26,7 @@ class Record:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "result.json"
         >>> record = Record(path, ["rotta"], [0], {"dataset": "digits"}, {})
-        >>> record.add(Failed("rotta", 0, "RuntimeError: out of memory"))
+        >>> record.add(Failed("rotta", 0, "RuntimeError: out of memory", ""))
         >>> Result.load(path).config["complete"]
         False
     """

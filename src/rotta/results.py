@@ -52,7 +52,7 @@ class SeedResult:
     per_domain: Mapping[str, float]
     per_class: Mapping[str, float]
     ms_per_batch: float
-    """Median over the batches, predict and adapt; the wait for images is not in it."""
+    """Mean over the batches, predict and adapt; the wait for images is not in it."""
     windows: Windows
     bank: BankCourse | None = None
 
@@ -159,6 +159,10 @@ def provenance(device: torch.device | str, data: Mapping[str, str]) -> dict[str,
         "versions": versions(),
         "device": device_name(torch.device(device)),
         "threads": torch.get_num_threads(),
+        "tf32": {
+            "convolutions": torch.backends.cudnn.allow_tf32,
+            "matrix products": torch.backends.cuda.matmul.allow_tf32,
+        },
         "commit": _commit(),
         "data": dict(data),
     }

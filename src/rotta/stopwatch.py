@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+_WARM_UP = 3  # calls in which memory is allocated and kernels are chosen
+
 
 class Stopwatch:
     """A method that notes how long each call takes.
@@ -17,7 +19,7 @@ class Stopwatch:
 
     Example:
         >>> timed = Stopwatch(lambda x: x + 1)
-        >>> timed(torch.zeros(1)).item(), timed.median_ms() > 0
+        >>> timed(torch.zeros(1)).item(), timed.mean_ms() > 0
         (1.0, True)
     """
 
@@ -49,13 +51,17 @@ class Stopwatch:
         if hasattr(self._method, "reset"):
             self._method.reset()
 
-    def median_ms(self) -> float:
-        """Median over all calls; waits for a GPU to finish them."""
+    def mean_ms(self) -> float:
+        """Mean over all calls but the first few; waits for a GPU to finish them.
+
+        Not the median: where few batches bring an update, it would not show what updates cost.
+        """
         if self._events:
             torch.cuda.synchronize(self._device)
             self._milliseconds += [begin.elapsed_time(end) for begin, end in self._events]
             self._events.clear()
-        return statistics.median(self._milliseconds) if self._milliseconds else float("nan")
+        calls = self._milliseconds[_WARM_UP:] or self._milliseconds
+        return statistics.fmean(calls) if calls else float("nan")
 
 
 def _event() -> torch.cuda.Event:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from torch import Tensor
 
 from rotta.evaluate import Step, evaluate
-from rotta.metrics import Bank, BankLog, Course, ErrorRates
+from rotta.metrics import BankLog, Course, ErrorRates, Memory
 from rotta.results import BankCourse, SeedResult, Windows
 from rotta.stopwatch import Stopwatch
 from rotta.streams import Stream
@@ -30,7 +30,7 @@ class Notes:
         self._course = Course(len(classes), len(stream), stream.device)
         self._bank = BankLog(len(classes))
 
-    def add(self, step: Step, bank: Bank | None) -> None:
+    def add(self, step: Step, bank: Memory | None) -> None:
         """Note a step, and at the end of a window what the method's memory holds."""
         self._per_domain.add(step.batch.domain, step.wrong)
         self._per_class.add(step.batch.y, step.wrong)
@@ -95,4 +95,4 @@ def walk(
         if look is not None and time.monotonic() - last_look >= SECONDS_PER_LOOK:
             look(done, notes.error())
             last_look = time.monotonic()
-    return notes.result(timed.median_ms())
+    return notes.result(timed.mean_ms())

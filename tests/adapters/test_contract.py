@@ -29,6 +29,7 @@ from torch import Tensor, nn
 import rotta
 from rotta.adapters import METHODS, Adapter
 from rotta.adapters.base import logits_of
+from rotta.models import build
 
 every_method = pytest.mark.parametrize("name", METHODS)
 WITH_A_BANK = ("note", "rotta")
@@ -507,3 +508,90 @@ def _tensors_in(value: Any) -> list[Tensor]:
     items = value.values() if isinstance(value, dict) else value
     nested = isinstance(value, dict | list | tuple)
     return [t for item in items for t in _tensors_in(item)] if nested else []
+
+
+# States that do not belong
+
+
+@every_method
+def test_the_state_of_another_network_is_refused_and_nothing_changes(name: str) -> None:
+    net, other = small_net(), build("wrn-10-1", 10, seed=99)
+    weights = fingerprint(net.state_dict())
+    model, foreign = make(name, net), make(name, other)
+    walk(model, stream()[:3])
+    walk(foreign, stream()[:2])
+    before = fingerprint(model.state_dict())
+    with pytest.raises(ValueError, match="another network"):
+        model.load_state_dict(foreign.state_dict())
+    assert fingerprint(model.state_dict()) == before
+    assert fingerprint(net.state_dict()) == weights
+
+
+@pytest.mark.parametrize("name", WITH_A_BANK)
+def test_the_state_of_another_bank_is_refused_and_nothing_changes(name: str) -> None:
+    model, larger = make(name), make(name, capacity=24)
+    walk(model, stream()[:3])
+    walk(larger, stream()[:3])
+    before = fingerprint(model.state_dict())
+    with pytest.raises(ValueError, match="the same method with the same options"):
+        model.load_state_dict(larger.state_dict())
+    assert fingerprint(model.state_dict()) == before
+
+
+@every_method
+def test_the_state_of_another_method_is_refused(name: str) -> None:
+    model = make(name)
+    before = fingerprint(model.state_dict())
+    for other in METHODS:
+        if set(make(other).state_dict()) != set(model.state_dict()):
+            with pytest.raises(ValueError, match="the same method with the same options"):
+                model.load_state_dict(make(other).state_dict())
+    with pytest.raises(ValueError, match="as a whole"):
+        model.load_state_dict(model.state_dict(), assign=True)
+    assert fingerprint(model.state_dict()) == before
+
+
+@every_method
+def test_autocast_makes_no_difference(name: str) -> None:
+    model = make(name)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = walk(model, stream())
+    assert same(usual(name), inside)
+
+
+@every_method
+def test_a_method_in_half_precision_is_refused(name: str) -> None:
+    model = make(name).bfloat16()
+    with pytest.raises(ValueError, match=r"\.float\(\)"):
+        model(images(4, 0).bfloat16())
+
+
+@pytest.mark.parametrize("name", [name for name, kind in METHODS.items() if kind.AUGMENTS])
+@pytest.mark.parametrize("scale", [255.0, 4.0])
+def test_images_that_are_no_colours_are_refused_where_they_are_augmented(
+    name: str, scale: float
+) -> None:
+    model = make(name)
+    before = fingerprint(model.state_dict())
+    with pytest.raises(ValueError, match="normalisation"):
+        model(images(4, 0) * scale - scale / 3)
+    assert fingerprint(model.state_dict()) == before
+    model(images(4, 0) * 1.2 - 0.1)  # what resizing may leave
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("rotta", {"alpha": 5.0}),
+        ("rotta", {"nu": -0.1}),
+        ("rotta", {"lambda_t": float("nan")}),
+        ("cotta", {"restore": 2.0}),
+        ("cotta", {"teacher_momentum": 3.0}),
+        ("note", {"momentum": 5.0}),
+        ("lame", {"neighbours": -2}),
+        ("tent", {"lr": -1.0}),
+    ],
+)
+def test_a_knob_out_of_range_is_refused(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        make(name, **options)

@@ -80,7 +80,7 @@ ROTTA_LOOK = Look("rotta", 0, batches=20, total=20, error=9.0, seconds=4000.0)
             [BN_LOOK, BN_DONE, BN_AGAIN, finished("bn", 1, 14.0, 40.0)],
             r" 40/40 +13\.0 % +1:20 *\n",
         ),
-        ([Failed("rotta", 0, "RuntimeError: [oh]")], r"rotta, seed 0: RuntimeError: \[oh\]"),
+        ([Failed("rotta", 0, "RuntimeError: [oh]", "")], r"rotta, seed 0: RuntimeError: \[oh\]"),
     ],
 )
 def test_a_row_shows_batches_error_and_time(

@@ -1,7 +1,9 @@
 """The bank of tensors holds what Algorithm 1 holds, on anything that can be presented."""
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -27,7 +29,7 @@ SAMPLES = st.lists(
     lambda_t=st.sampled_from([0.0, 1.0, 2.0]),
     lambda_u=st.sampled_from([0.0, 1.0]),
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=1500, deadline=None)
 def test_it_is_algorithm_1(
     samples: list[tuple[int, float]],
     capacity: int,
@@ -47,6 +49,31 @@ def test_it_is_algorithm_1(
             plain.insert(name, label, entropy)
         assert contents(bank) == plain.contents()
         assert len(bank) == sum(len(items) for items in plain.bank)
+
+
+@pytest.mark.parametrize("num_classes", [2, 10, 64, 100])
+@pytest.mark.parametrize("capacity", [64, 100])
+def test_it_is_algorithm_1_at_the_papers_size(capacity: int, num_classes: int) -> None:
+    """Long correlated streams, as the method meets them: bursts of classes, rounded entropies."""
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        plain, bank = PlainCSTU(capacity, num_classes), CSTU(capacity, num_classes)
+        labels = np.repeat(random.integers(num_classes, size=60), random.integers(1, 25, size=60))
+        entropies = (random.random(len(labels)) * 2).round(seed % 3)
+        for start in range(0, len(labels), 64):
+            part = slice(start, start + 64)
+            names = list(range(start, start + len(labels[part])))
+            present(bank, names, labels[part].tolist(), entropies[part].tolist())
+            for name in names:
+                plain.insert(name, int(labels[name]), float(entropies[name]))
+            assert contents(bank) == plain.contents()
+
+
+def test_a_prediction_that_is_no_number_does_not_stay() -> None:
+    bank = CSTU(4, 2)
+    present(bank, [0, 1], [0, 0], [math.nan, 0.1])
+    present(bank, list(range(2, 30)), [0] * 28, [0.1] * 28)
+    assert 0 not in {name for name, _, _ in contents(bank)}
 
 
 @pytest.mark.parametrize(("num_classes", "most"), [(10, 7), (100, 1), (2, 32), (64, 1), (3, 22)])

@@ -16,13 +16,14 @@ from rotta.memory.recent import Recent
 )
 def test_it_is_the_end_of_a_list(sizes: list[int], capacity: int) -> None:
     bank = Recent(capacity)
-    plain: list[tuple[int, int, int]] = []
+    plain: list[tuple[int, int]] = []
     for size in sizes:
         names = list(range(len(plain), len(plain) + size))
         labels = [name % 7 for name in names]
         present(bank, names, labels, [0.0] * size)
-        plain += [(name, label, 0) for name, label in zip(names, labels, strict=True)]
-        assert contents(bank) == set(plain[-capacity:])
+        plain += list(zip(names, labels, strict=True))
+        last = plain[-capacity:]
+        assert contents(bank) == {(*sample, len(plain) - sample[0]) for sample in last}
         assert len(bank) == min(len(plain), capacity)
 
 
@@ -43,4 +44,4 @@ def test_its_state_is_complete(tmp_path: Path) -> None:
     other.load_state_dict(torch.load(tmp_path / "bank.pt", weights_only=True))
     for target in (bank, other):
         present(target, [4, 5, 6], [1, 2, 2], [0.0] * 3)
-    assert contents(bank) == contents(other) == {(3, 1, 0), (4, 1, 0), (5, 2, 0), (6, 2, 0)}
+    assert contents(bank) == contents(other) == {(3, 1, 4), (4, 1, 3), (5, 2, 2), (6, 2, 1)}

@@ -127,3 +127,10 @@ def test_the_verdict_names_winner_and_margin(methods: dict[str, float], said: st
 def test_a_margin_within_the_spread_of_the_seeds_is_said_to_be_so() -> None:
     assert "less than the seeds differ" in verdict(table(std=1.0, bn=10.0, rotta=9.5))
     assert "less than the seeds differ" not in verdict(table(std=0.1, bn=10.0, rotta=9.5))
+
+
+def test_a_method_with_fewer_seeds_says_so() -> None:
+    three, one = result({"rotta": 9.0}, seeds=(0, 1, 2)), result({"bn": 5.0})
+    mixed = Result({**one.methods, **three.methods}, three.config)
+    names = [row.name for row in comparison_table(mixed).rows]
+    assert names == ["BN, 1 of 3 seeds", "RoTTA"]

@@ -1,13 +1,18 @@
 """What every method is: a network that predicts, adapts while it does, and can be put back."""
 
 import copy
+import math
 from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
 from rotta.memory.bank import Bank
+
+_HALF = (torch.float16, torch.bfloat16)
+_OVERSHOOT = 0.5  # what resizing may leave; far less than what mean and deviation do
 
 
 class _Trainable(ABCMeta):
@@ -38,6 +43,9 @@ class Adapter(nn.Module, metaclass=_Trainable):
     STATE: ClassVar[tuple[str, ...]] = ()
     """Names of the attributes that change besides parameters and buffers."""
 
+    AUGMENTS: ClassVar[bool] = False
+    """Whether it changes colours of images, which must be in [0, 1] then."""
+
     bank: Bank | None
 
     def __init__(self, net: nn.Module, num_classes: int) -> None:
@@ -62,7 +70,8 @@ class Adapter(nn.Module, metaclass=_Trainable):
         """Predict a batch, then adapt to it.
 
         Args:
-            x: Images, (B, C, H, W), in the dtype and on the device of the network; any B ≥ 1.
+            x: Images, (B, C, H, W), in the dtype and on the device of the network; any B ≥ 1. In
+                [0, 1] for methods that augment them: normalisation belongs into the network.
 
         Returns:
             Logits, (B, num_classes), from before this batch changed anything.
@@ -72,8 +81,9 @@ class Adapter(nn.Module, metaclass=_Trainable):
         """
         self._check_input(x)
         self.remember_start()
-        # callers often predict under no_grad or inference_mode; learning needs neither
-        with torch.inference_mode(False), torch.no_grad():
+        # callers may predict under no_grad, inference_mode or autocast; learning needs none
+        precise = torch.autocast(x.device.type, enabled=False)
+        with torch.inference_mode(False), torch.no_grad(), precise:
             logits = self.predict_and_adapt(x.clone() if x.is_inference() else x.detach())
         self._input_shape = tuple(x.shape[1:])
         return logits
@@ -117,17 +127,31 @@ class Adapter(nn.Module, metaclass=_Trainable):
                 setattr(self, name, stored)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
-        """Continue from a state; where :meth:`reset` returns to is settled before."""
+        """Continue from the state of the same method, with the same options, on the same network.
+
+        Where :meth:`reset` returns to is settled before.
+
+        Raises:
+            ValueError: It is the state of something else; nothing has changed.
+        """
+        if not strict or assign:
+            raise ValueError("a state is loaded as a whole: leave strict and assign as they are")
         self.remember_start()
+        _check_state(self.state_dict(), state_dict, shared=_addresses(self.source_net))
         with torch.inference_mode(False):
-            return super().load_state_dict(state_dict, strict=strict, assign=assign)
+            return super().load_state_dict(state_dict)
 
     def _check_input(self, x: Tensor) -> None:
         like = next(self.parameters(), None)
         if not isinstance(x, Tensor) or x.ndim != 4:
             raise ValueError("images must be a tensor of shape (B, C, H, W)" + _shape_of(x))
-        if len(x) == 0:
+        if x.numel() == 0:
             raise ValueError("the batch is empty: leave it out")
+        if like is not None and like.dtype in _HALF:
+            raise ValueError(
+                f"the method was converted to {like.dtype}, in which small updates are lost: "
+                "convert it back with .float()"
+            )
         if like is not None and x.device != like.device:
             raise ValueError(
                 f"images are on {x.device}, the network on {like.device}: move one of them"
@@ -140,8 +164,15 @@ class Adapter(nn.Module, metaclass=_Trainable):
                 f"images have shape {tuple(x.shape[1:])}, those before had "
                 f"{tuple(self._input_shape)}: resize them, or reset() and start anew"
             )
-        if not torch.isfinite(x).all():
+        lowest, highest = torch.stack(torch.aminmax(x)).tolist()  # NaN if there is one
+        if not (math.isfinite(lowest) and math.isfinite(highest)):
             raise ValueError("the batch holds NaN or infinite pixels: leave those images out")
+        if self.AUGMENTS and not (lowest >= -_OVERSHOOT and highest <= 1 + _OVERSHOOT):
+            raise ValueError(
+                f"images lie in {lowest:.3g} … {highest:.3g}, and {type(self).__name__} augments "
+                "images in [0, 1]: scale them, and put the normalisation by mean and deviation "
+                "into the network"
+            )
 
 
 def logits_of(output: Any, num_classes: int | None = None) -> Tensor:
@@ -182,6 +213,14 @@ def descend(loss: Tensor, optimiser: torch.optim.Optimizer) -> None:
     optimiser.step()
 
 
+def check_between(low: float, high: float, **values: float) -> None:
+    """Refuse a value outside of low … high by its name; NaN too."""
+    for name, value in values.items():
+        if not low <= value <= high:
+            bounds = f"{low:g} or more" if high == math.inf else f"between {low:g} and {high:g}"
+            raise ValueError(f"{name} must be {bounds}, got {value}")
+
+
 def check_at_least_one(**counts: int) -> None:
     """Refuse a count below 1 by its name."""
     for name, count in counts.items():
@@ -201,11 +240,37 @@ def _shape_of(value: object) -> str:
 
 def _check_network(net: nn.Module) -> None:
     for name, parameter in net.named_parameters():
-        if parameter.dtype in (torch.float16, torch.bfloat16):
+        if parameter.dtype in _HALF:
             raise ValueError(
                 f"the network is in half precision ({name} is {parameter.dtype}): statistics and "
                 "small updates would be lost. Convert it with net.float()"
             )
+
+
+def _check_state(own: dict[str, Any], given: Any, shared: set[int]) -> None:
+    """Refuse what is not the state of such a method, before anything is loaded."""
+    other = "this is not the state of the same method with the same options"
+    if not isinstance(given, Mapping) or set(given) != set(own):
+        raise ValueError(f"{other}: build the method as it was built when the state was saved")
+    for name, value in own.items():
+        stored = given[name]
+        if not isinstance(value, Tensor):
+            if not isinstance(stored, Mapping) or set(stored) != set(value):
+                raise ValueError(f"{other}: it does not hold {', '.join(value)}")
+        elif name == "bank.images":  # allocated by the first batch
+            if len(stored) != len(value):
+                raise ValueError(f"{other}: its bank has {len(stored)} places, not {len(value)}")
+        elif stored.shape != value.shape:
+            raise ValueError(f"{other}: {name} has another shape")
+        elif value.data_ptr() in shared and not _equal(value, stored):
+            raise ValueError(
+                f"this is the state of another network: {name} differs, which no method changes. "
+                "Build the method on the network of that time"
+            )
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return a.data_ptr() == b.data_ptr() or torch.equal(a, b.to(a))
 
 
 def _addresses(net: nn.Module) -> set[int]:

@@ -22,13 +22,23 @@ class MethodChoice:
     @property
     def label(self) -> str:
         """As it would be typed: ``note:lr=0.001``."""
-        return ":".join([self.name, *(f"{key}={value}" for key, value in self.options.items())])
+        return ":".join([self.name, *(f"{k}={_typed(value)}" for k, value in self.options.items())])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All options in force, but for the seed, which is the stream's unless it was given."""
+        defaults = METHODS[self.name].__init__.__kwdefaults__ or {}
+        return {k: v for k, v in {**defaults, **self.options}.items() if k != "seed"}
 
     def build(self, net: nn.Module, num_classes: int, seed: int = 0) -> Adapter:
         """The method around a network; ``seed`` goes to methods that draw random numbers."""
         seeded = "seed" in (METHODS[self.name].__init__.__kwdefaults__ or {})
         options = {"seed": seed, **self.options} if seeded else self.options
         return adapt(net, self.name, num_classes=num_classes, **options)
+
+
+def _typed(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def parse_methods(text: str) -> list[MethodChoice]:

@@ -1,12 +1,13 @@
 """CoTTA: continual test-time domain adaptation (Wang, Fink, Van Gool and Dai, CVPR 2022)."""
 
 import copy
+import math
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.base import Adapter, check_at_least_one, descend
+from rotta.adapters.base import Adapter, check_at_least_one, check_between, descend
 from rotta.nn.augment import drawn_strong_view
 from rotta.nn.batch_stats import BatchStatNorm, separate_passes
 from rotta.nn.device_draws import device_generator
@@ -45,6 +46,7 @@ class CoTTA(Adapter):
     """
 
     STATE = ("optimiser", "generator")
+    AUGMENTS = True
 
     def __init__(
         self,
@@ -61,6 +63,8 @@ class CoTTA(Adapter):
     ) -> None:
         super().__init__(net, num_classes)
         check_at_least_one(passes=passes, passes_at_once=passes_at_once)
+        check_between(0, 1, teacher_momentum=teacher_momentum, restore=restore)
+        check_between(0, math.inf, lr=lr)
         if confidence is None:
             confidence = CONFIDENCE_OF_TEN if num_classes <= 10 else CONFIDENCE_OF_MORE
         self.passes = passes

@@ -1,10 +1,12 @@
 """LAME: parameter-free online test-time adaptation (Boudiaf et al., CVPR 2022)."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rotta.adapters.base import Adapter
+from rotta.adapters.base import Adapter, check_at_least_one, check_between
 from rotta.nn.surgery import copy_sharing_weights
 
 _LOOK_EVERY = 25  # on a GPU: to ask whether it has converged is to wait for it
@@ -43,23 +45,32 @@ class LAME(Adapter):
         tolerance: float = 1e-8,
     ) -> None:
         super().__init__(net, num_classes)
+        check_at_least_one(neighbours=neighbours, max_steps=max_steps)
+        check_between(0, math.inf, tolerance=tolerance)
         self.neighbours = neighbours
         self.max_steps = max_steps
         self.tolerance = tolerance
         self.net = copy_sharing_weights(net).eval()
-        _last_linear(self.net, num_classes).register_forward_pre_hook(self._note_features)
+        head = _last_linear(self.net, num_classes)
+        head.register_forward_pre_hook(self._note_features, with_kwargs=True)
         self._features: Tensor | None = None
 
     def predict_and_adapt(self, x: Tensor) -> Tensor:
         """log Y, (B, num_classes): the corrected probabilities as logits."""
         p = self.logits(self.net, x).softmax(dim=1)
-        assert self._features is not None, "the last linear layer was not called"
+        if self._features is None:
+            raise ValueError(
+                "LAME takes its features from the network's last nn.Linear with num_classes "
+                "outputs, and this network does not call it: call it as a module"
+            )
         affinity = nearest_neighbours(self._features.flatten(1), self.neighbours)
         self._features = None
         return laplacian_adjusted((p + 1e-10).log(), affinity, self.max_steps, self.tolerance)
 
-    def _note_features(self, _: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        self._features = inputs[0]
+    def _note_features(
+        self, _: nn.Module, inputs: tuple[Tensor, ...], named: dict[str, Tensor]
+    ) -> None:
+        self._features = inputs[0] if inputs else named["input"]
 
 
 def nearest_neighbours(features: Tensor, count: int) -> Tensor:

@@ -1,11 +1,19 @@
 """NOTE: robust continual test-time adaptation against temporal correlation (NeurIPS 2022)."""
 
+import math
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.base import Adapter, check_at_least_one, descend, entropy, exact_entropy
+from rotta.adapters.base import (
+    Adapter,
+    check_at_least_one,
+    check_between,
+    descend,
+    entropy,
+    exact_entropy,
+)
 from rotta.adapters.cadence import cadence
 from rotta.memory.pbrs import PBRS
 from rotta.nn.iabn import InstanceAwareNorm
@@ -63,6 +71,8 @@ class NOTE(Adapter):
     ) -> None:
         super().__init__(net, num_classes)
         check_at_least_one(capacity=capacity, update_every=update_every)
+        check_between(0, 1, momentum=momentum)
+        check_between(0, math.inf, k=k, lr=lr)
         if not has_batch_norm(net):
             raise ValueError(
                 "the network has no BatchNorm layer, so NOTE has none to make instance-aware: use "

@@ -1,10 +1,12 @@
 """PL: pseudo-labels (Lee, ICML workshops 2013) on the statistics of the batch."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rotta.adapters.base import Adapter, descend
+from rotta.adapters.base import Adapter, check_between, descend
 from rotta.nn.batch_stats import trainable_on_batch_statistics
 
 
@@ -32,6 +34,7 @@ class PL(Adapter):
 
     def __init__(self, net: nn.Module, num_classes: int, *, lr: float = 1e-3) -> None:
         super().__init__(net, num_classes)
+        check_between(0, math.inf, lr=lr)
         self.net, trained = trainable_on_batch_statistics(net)
         self.optimiser = torch.optim.Adam(trained, lr=lr, betas=(0.9, 0.999))
 

@@ -1,11 +1,19 @@
 """RoTTA: Robust Test-Time Adaptation in Dynamic Scenarios (Yuan, Xie and Li, CVPR 2023)."""
 
+import math
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.base import Adapter, check_at_least_one, descend, entropy
+from rotta.adapters.base import (
+    Adapter,
+    check_at_least_one,
+    check_between,
+    descend,
+    entropy,
+    exact_entropy,
+)
 from rotta.adapters.cadence import cadence
 from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent
@@ -64,6 +72,7 @@ class RoTTA(Adapter):
     """
 
     STATE = ("optimiser", "generator", "samples_seen", "updates")
+    AUGMENTS = True
 
     bank: CSTU | Recent
 
@@ -86,10 +95,13 @@ class RoTTA(Adapter):
     ) -> None:
         super().__init__(net, num_classes)
         check_at_least_one(capacity=capacity, update_every=update_every)
+        check_between(0, 1, alpha=alpha, nu=nu)
+        check_between(0, math.inf, lambda_t=lambda_t, lambda_u=lambda_u, lr=lr)
         _check_adaptable(net, robust_norm)
         self.capacity = capacity
         self.update_every = update_every
         self.nu = nu
+        self.balanced_bank = balanced_bank
         self.robust_training = robust_training
         prepare = partial(_prepare, net, alpha=alpha, robust_norm=robust_norm)
         self.student = prepare()
@@ -125,7 +137,8 @@ class RoTTA(Adapter):
     def _update(self) -> None:
         """One step of robust training on the bank (Eqs. 7 to 11)."""
         held = self.bank.held()
-        weak, age = self.bank.images[held], self.bank.age[held]
+        weak = self.bank.images[held]
+        age = self.bank.age[held] if self.balanced_bank else torch.zeros_like(held)
         with torch.enable_grad(), layers_training(self._robust_norms):
             descend(self._loss(weak, age), self.optimiser)
         if self.robust_training:
@@ -134,7 +147,7 @@ class RoTTA(Adapter):
 
     def _loss(self, weak: Tensor, age: Tensor) -> Tensor:
         if not self.robust_training:
-            return entropy(self.logits(self.student, weak)).mean()
+            return exact_entropy(self.logits(self.student, weak)).mean()
         with torch.no_grad():
             target = self.logits(self.teacher, weak).softmax(dim=1)
             # one draw of parameters for the whole bank, as in the published implementation

@@ -1,9 +1,11 @@
 """TENT: fully test-time adaptation by entropy minimisation (Wang et al., ICLR 2021)."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.base import Adapter, descend, exact_entropy
+from rotta.adapters.base import Adapter, check_between, descend, exact_entropy
 from rotta.nn.batch_stats import trainable_on_batch_statistics
 
 
@@ -31,6 +33,7 @@ class TENT(Adapter):
 
     def __init__(self, net: nn.Module, num_classes: int, *, lr: float = 1e-3) -> None:
         super().__init__(net, num_classes)
+        check_between(0, math.inf, lr=lr)
         self.net, trained = trainable_on_batch_statistics(net)
         self.optimiser = torch.optim.Adam(trained, lr=lr, betas=(0.9, 0.999))
 

@@ -130,6 +130,7 @@ def run(
             "limit": limit,
             "split": split,
             "classes": list(data.classes),
+            "options": {choice.label: choice.settings for choice in chosen},
         }
         origin = provenance(where, data.provenance)
         record = Record(folder / "result.json", labels, every_seed, config, origin)

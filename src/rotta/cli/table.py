@@ -52,7 +52,9 @@ def _table(lines: Sequence[Sequence[str]]) -> Table:
     table = Table(box=None, header_style="")
     for number, heading in enumerate(head):
         first = number == 0
-        table.add_column(heading, justify="left" if first else "right", no_wrap=first)
+        table.add_column(
+            heading, justify="left" if first else "right", no_wrap=first, overflow="fold"
+        )
     for line in body:
         table.add_row(*line)
     return table

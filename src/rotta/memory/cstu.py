@@ -58,7 +58,8 @@ class CSTU(Bank):
     def insert(self, x: Tensor, label: Tensor, uncertainty: Tensor) -> None:
         """Present samples in order, as Algorithm 1 does."""
         self.make_room(x)
-        uncertainty = uncertainty.double()
+        # a prediction that is no number is as uncertain as can be
+        uncertainty = uncertainty.double().nan_to_num(nan=math.log(self.num_classes))
         decide = cstu_cuda.decide if cstu_cuda.usable(self.label) else cstu_host.decide
         # Eq. 6's second term; the first depends on the age, so it is left to the decision
         weight = self.lambda_u / math.log(max(2, self.num_classes))

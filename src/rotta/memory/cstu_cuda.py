@@ -3,6 +3,7 @@
 Nothing goes to the host, and nothing is launched per sample.
 """
 
+import warnings
 from functools import cache
 from importlib.util import find_spec
 
@@ -16,12 +17,23 @@ _LARGEST_BANK = 4096  # one program holds it in registers
 
 def usable(like: Tensor) -> bool:
     """Whether the kernel can serve a bank: on CUDA, with Triton installed, of reasonable size."""
-    return like.is_cuda and len(like) <= _LARGEST_BANK and _has_triton()
+    return like.is_cuda and len(like) <= _LARGEST_BANK and _kernel_works(like.device)
 
 
 @cache
-def _has_triton() -> bool:
-    return find_spec("triton") is not None
+def _kernel_works(device: torch.device) -> bool:
+    """Try it once: Triton may be missing, or lack the compiler that it builds its launcher with."""
+    if find_spec("triton") is None:
+        return False
+    place, new = torch.full((1,), EMPTY, device=device), torch.zeros(1, device=device)
+    clock = torch.zeros((), dtype=torch.int64, device=device)
+    numbers = place, torch.zeros_like(place), clock, new.double(), new.long(), new.double()
+    try:
+        decide(*numbers, num_classes=1, lambda_t=1.0)
+    except Exception as error:  # whatever it is, the host can do the same
+        warnings.warn(f"the bank is kept by the host, since Triton fails: {error}", stacklevel=2)
+        return False
+    return True
 
 
 def decide(

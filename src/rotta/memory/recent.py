@@ -7,7 +7,7 @@ from rotta.memory.bank import Bank
 
 
 class Recent(Bank):
-    """A ring of the last N samples; every age is 0. What RoTTA is compared with in its ablation.
+    """A ring of the last N samples. What RoTTA is compared with in its ablation.
 
     Args:
         capacity: N.
@@ -18,11 +18,6 @@ class Recent(Bank):
         >>> sorted(bank.label.tolist())
         [6, 7]
     """
-
-    @property
-    def age(self) -> Tensor:
-        """Zeros, (N,): as in the paper's ablation, the order of arrival does not count."""
-        return torch.zeros_like(self.arrived)
 
     @torch.no_grad()
     def insert(self, x: Tensor, label: Tensor, uncertainty: Tensor) -> None:  # noqa: ARG002 (part of the interface)

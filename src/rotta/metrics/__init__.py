@@ -1,7 +1,7 @@
 """What happened on a walk along a stream. All counts stay on the device until they are read."""
 
-from rotta.metrics.bank_log import Bank, BankLog
+from rotta.metrics.bank_log import BankLog, Memory
 from rotta.metrics.course import Course
 from rotta.metrics.error_rates import ErrorRates
 
-__all__ = ["Bank", "BankLog", "Course", "ErrorRates"]
+__all__ = ["BankLog", "Course", "ErrorRates", "Memory"]

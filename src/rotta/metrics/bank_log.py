@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-class Bank(Protocol):
+class Memory(Protocol):
     """A memory that says what it holds."""
 
     @property
@@ -42,7 +42,7 @@ class BankLog:
         self._counts: list[Tensor] = []
         self._age: list[Tensor] = []
 
-    def note(self, bank: Bank, samples: int) -> None:
+    def note(self, bank: Memory, samples: int) -> None:
         """Take down what the bank holds after that many samples."""
         held = bank.label >= 0
         counts = held.new_zeros(self._num_classes, dtype=torch.int64)

@@ -44,7 +44,7 @@ class Row:
     label: str
     """As it was asked for: ``note:lr=0.001``."""
     name: str
-    """As it is displayed: ``NOTE (lr=0.001)``."""
+    """As it is displayed: ``NOTE (lr=0.001)``, or ``BN, 1 of 3 seeds``."""
     cells: tuple[Cell, ...]
     """One per domain."""
     average: Cell
@@ -97,15 +97,22 @@ def comparison_table(result: Result) -> ComparisonTable:
     domains = tuple(dict.fromkeys(d for method in methods.values() for d in method.per_domain))
     columns = [ranked(m.per_domain.get(domain) for m in methods.values()) for domain in domains]
     averages = ranked(method.average_error for method in methods.values())
+    most = max((len(method.seeds) for method in methods.values()), default=0)
     rows = [
-        _row(label, method, tuple(column[i] for column in columns), averages[i])
+        _row(label, method, most, tuple(column[i] for column in columns), averages[i])
         for i, (label, method) in enumerate(methods.items())
     ]
     return ComparisonTable(domains, tuple(rows))
 
 
-def _row(label: str, method: MethodResult, cells: tuple[Cell, ...], average: Cell) -> Row:
-    return Row(label, method_name(label), cells, average, method.std, method.ms_per_batch)
+def _row(
+    label: str, method: MethodResult, most_seeds: int, cells: tuple[Cell, ...], average: Cell
+) -> Row:
+    """A method that has run on fewer seeds than others says so in its name."""
+    seeds = len(method.seeds)
+    fewer = f", {seeds} of {most_seeds} seeds" if seeds < most_seeds else ""
+    name = method_name(label) + fewer
+    return Row(label, name, cells, average, method.std, method.ms_per_batch)
 
 
 def ranked(errors: Iterable[float | None]) -> list[Cell]:
