@@ -1,4 +1,4 @@
-"""Fill the tables in docs/ with the results in benchmarks/results/.
+"""Fill the tables in README.md and docs/ with the results in benchmarks/results/.
 
     python benchmarks/write_tables.py
 
@@ -8,11 +8,14 @@ A table stands between ``<!-- NAME -->`` and ``<!-- end -->``; what is between i
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import method_tables
+
 HERE = Path(__file__).parent
-DOCS = HERE.parent / "docs"
+PAGES = (HERE.parent / "README.md", *sorted((HERE.parent / "docs").glob("*.md")))
 SOURCES = (
     "cifar10-wrn28-10",
     "cifar100-resnext29-augmix",
@@ -97,6 +100,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "severities": severities,
     "speed": speed,
     "clean": clean,
+    "cifar methods": method_tables.cifar,
+    "cifar10 domains": partial(method_tables.domains, "cifar10-c"),
+    "cifar100 domains": partial(method_tables.domains, "cifar100-c"),
+    "digits methods": method_tables.digits,
+    "digits ablation": method_tables.ablation,
 }
 
 
@@ -109,5 +117,5 @@ def filled(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for page in sorted(DOCS.glob("*.md")):
+    for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")

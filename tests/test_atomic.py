@@ -1,5 +1,6 @@
 """Files that are either complete or not there, and the two folders."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,16 @@ def test_without_variables_the_users_cache_is_used(monkeypatch: pytest.MonkeyPat
     assert folders.home() is None
     assert folders.cache() == Path("/somewhere/rotta")
     assert folders.places("models/a") == [Path("/somewhere/rotta/models/a")]
+
+
+def test_what_a_link_points_to_is_replaced_and_what_is_no_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with replacing(tmp_path / "link") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not an ordinary file"), replacing(tmp_path / "pipe"):
+        pass
+    assert (tmp_path / "pipe").is_fifo()

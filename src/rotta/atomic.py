@@ -14,6 +14,9 @@ def replacing(path: Path) -> Iterator[Path]:
     The content is flushed to the disk before the rename, so that a crash leaves either the old
     file or the new one.
 
+    Raises:
+        OSError: Something that is not an ordinary file is there.
+
     Example:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
@@ -22,6 +25,9 @@ def replacing(path: Path) -> Iterator[Path]:
         >>> [p.name for p in folder.iterdir()]
         ['a.txt']
     """
+    path = path.resolve()  # what a link points to is replaced, not the link
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(f"{path} is not an ordinary file: give another name")
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
     temporary.touch(exist_ok=False)

@@ -91,7 +91,10 @@ def compare(
     # measured: the faster layout on GPUs, and on CPUs too
     net = net.to(first.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     for choice in choices:
-        choice.build(net, len(first.dataset.classes), seed=seeds[0])
+        try:
+            choice.build(net, len(first.dataset.classes), seed=seeds[0])
+        except (RuntimeError, MemoryError, OverflowError) as error:
+            raise ValueError(f"{choice.label} cannot be built: {error}") from error
     return _walks(choices, net, seeds, stream_of, look)
 
 

@@ -26,6 +26,8 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     """
     if name in table:
         return table[name]
-    near = get_close_matches(name, table, n=3, cutoff=0.5)
+    if not table:
+        raise ValueError(f"unknown {kind} {name!r}: there is none")
+    near = get_close_matches(str(name).lower(), table, n=3, cutoff=0.5)
     hint = f": did you mean {' or '.join(repr(n) for n in near)}?" if near else "."
     raise ValueError(f"unknown {kind} {name!r}{hint} Available: {', '.join(table)}")

@@ -108,9 +108,9 @@ class Result:
         """
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
-            methods = {name: _method(value) for name, value in stored["methods"].items()}
-            return cls(methods, stored["config"], stored["provenance"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            methods = {name: _method(value) for name, value in _mapping(stored["methods"]).items()}
+            return cls(methods, _mapping(stored["config"]), _mapping(stored["provenance"]))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{path} is not the result of a run ({type(error).__name__}: {error}): give a "
                 "folder that `rotta run` wrote, or its result.json"
@@ -136,15 +136,59 @@ def _means(per_seed: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: statistics.fmean(values[name] for values in per_seed) for name in per_seed[0]}
 
 
-def _method(stored: dict[str, Any]) -> MethodResult:
-    seeds = {seed: _seed(value) for seed, value in stored["seeds"].items()}
-    return MethodResult(**{**stored, "seeds": seeds})
+def _method(stored: Any) -> MethodResult:
+    seeds = {seed: _seed(value) for seed, value in _mapping(stored["seeds"]).items()}
+    std = stored["std"]
+    return MethodResult(**_scores(stored), std=None if std is None else _number(std), seeds=seeds)
 
 
-def _seed(stored: dict[str, Any]) -> SeedResult:
-    windows = Windows(**stored["windows"])
-    bank = BankCourse(**stored["bank"]) if stored["bank"] else None
-    return SeedResult(**{**stored, "windows": windows, "bank": bank})
+def _seed(stored: Any) -> SeedResult:
+    windows = Windows(**_columns(stored["windows"], "samples", "error", "entropy", "balance"))
+    return SeedResult(**_scores(stored), windows=windows, bank=_bank(stored["bank"]))
+
+
+def _bank(stored: Any) -> BankCourse | None:
+    if stored is None:
+        return None
+    counts = [_numbers(row) for row in stored["counts"]]
+    columns = _columns(stored, "samples", "age")
+    if len({len(row) for row in counts}) > 1 or len(counts) != len(columns["samples"]):
+        raise ValueError("the bank's counts do not fit each other")
+    return BankCourse(**columns, counts=counts)
+
+
+def _scores(stored: Any) -> dict[str, Any]:
+    """What the results of methods and of seeds have in common."""
+    scores: dict[str, Any] = {
+        name: _number(stored[name]) for name in ("average_error", "ms_per_batch")
+    }
+    for name in ("per_domain", "per_class"):
+        scores[name] = {key: _number(rate) for key, rate in _mapping(stored[name]).items()}
+    return scores
+
+
+def _columns(stored: Any, *names: str) -> dict[str, Any]:
+    """Lists of numbers of one length."""
+    columns = {name: _numbers(stored[name]) for name in names}
+    if len({len(column) for column in columns.values()}) > 1:
+        raise ValueError(f"{', '.join(names)} are not equally long")
+    return columns
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r:.40} is not an object")
+    return value
+
+
+def _numbers(values: Any) -> list[Any]:
+    return [_number(value) for value in values]
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r:.40} is not a number")
+    return value
 
 
 def provenance(device: torch.device | str, data: Mapping[str, str]) -> dict[str, Any]:

@@ -229,7 +229,7 @@ BAD_BATCHES: dict[str, tuple[Any, str]] = {
     "not a tensor": (NAN.numpy(), r"\(B, C, H, W\)"),
     "empty": (torch.zeros(0, 3, 16, 16), "empty"),
     "double": (torch.zeros(2, 3, 16, 16, dtype=torch.float64), r"x\.to\(torch\.float32\)"),
-    "bytes": (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), r"x\.to\(torch\.float32\)"),
+    "bytes": (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), r"x\.to\(torch\.float32\) / 255"),
     "half": (torch.zeros(2, 3, 16, 16, dtype=torch.float16), r"x\.to\(torch\.float32\)"),
     "elsewhere": (torch.zeros(2, 3, 16, 16, device="meta"), "move one of them"),
     "other size": (torch.zeros(2, 3, 20, 20), "resize them"),
@@ -595,3 +595,65 @@ def test_images_that_are_no_colours_are_refused_where_they_are_augmented(
 def test_a_knob_out_of_range_is_refused(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         make(name, **options)
+
+
+# Networks that cannot be followed
+
+
+class Unlisted(nn.Module):
+    """Keeps its layers in a plain list too, which a copy of the module tree does not reach."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bn = nn.BatchNorm2d(3)
+        self.fc = nn.Linear(3 * 16 * 16, 10)
+        self.steps = [self.bn, nn.Flatten(), self.fc]
+
+    def forward(self, x: Tensor) -> Tensor:
+        for step in self.steps:
+            x = step(x)
+        return x
+
+
+@pytest.mark.parametrize("name", ["pl", "tent", "note", "rotta"])
+def test_layers_that_are_reached_past_the_tree_are_not_ignored(name: str) -> None:
+    model = make(name, Unlisted())
+    with pytest.raises(ValueError, match="Hold them as submodules"):
+        walk(model, stream())
+
+
+@every_method
+def test_rows_that_are_missing_are_noticed(name: str) -> None:
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = small_net()
+
+        def forward(self, x: Tensor) -> Tensor:
+            logits: Tensor = self.net(x)[::2]
+            return logits
+
+    with pytest.raises(ValueError, match="rows of logits"):
+        make(name, Half())(images(6, 0))
+
+
+@every_method
+def test_networks_that_cannot_be_used_are_refused(name: str) -> None:
+    scripted = torch.jit.script(tiny_net())
+    with pytest.raises(ValueError, match="before scripting"):
+        make(name, scripted)
+    with torch.inference_mode():
+        frozen = small_net()
+    with pytest.raises(ValueError, match="build it outside"):
+        make(name, frozen)
+
+
+@every_method
+def test_the_default_dtype_does_not_matter(name: str) -> None:
+    net, batches = small_net(), stream()
+    torch.set_default_dtype(torch.float64)
+    try:
+        within = walk(make(name, net), batches)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert same(usual(name), within)

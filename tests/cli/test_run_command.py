@@ -116,7 +116,7 @@ def test_a_folder_that_holds_a_result_is_refused_before_anything_is_computed(
     monkeypatch.setattr(sys, "argv", ["rotta", *SMALL, "--out", "mine"])
     with pytest.raises(SystemExit, match="2"):
         main()
-    assert "mine holds a result already: give --out another name" in capsys.readouterr().err
+    assert "mine holds a result.json already: give --out another name" in capsys.readouterr().err
     assert Path("mine/result.json").read_text() == "precious"
     assert [p.name for p in Path().rglob("*")] == ["mine", "result.json"]
 

@@ -78,6 +78,15 @@ class Doubling(nn.BatchNorm2d):
         return 2 * super().forward(x)
 
 
+class ReluThenNorm(nn.BatchNorm2d):
+    def __init__(self, features: int) -> None:
+        super().__init__(features)
+        self.act = nn.ReLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(self.act(x))
+
+
 def test_what_a_kind_of_batch_norm_does_besides_is_kept_or_refused() -> None:
     x = torch.randn(4, 3, 8, 8)
     net = nn.Sequential(NormThenRelu(3)).eval()
@@ -85,5 +94,6 @@ def test_what_a_kind_of_batch_norm_does_besides_is_kept_or_refused() -> None:
     replaced = replace_batch_norms(copy.deepcopy(net), RobustBatchNorm.from_batchnorm)
     assert (expected == 0).any()
     assert torch.allclose(replaced(x), expected, atol=1e-6)
-    with pytest.raises(ValueError, match="Doubling is a BatchNorm"):
-        replace_batch_norms(nn.Sequential(Doubling(3)), RobustBatchNorm.from_batchnorm)
+    for odd in (Doubling(3), ReluThenNorm(3)):
+        with pytest.raises(ValueError, match=f"{type(odd).__name__} is a BatchNorm"):
+            replace_batch_norms(nn.Sequential(odd), RobustBatchNorm.from_batchnorm)

@@ -109,7 +109,10 @@ class Adapter(nn.Module, metaclass=_Trainable):
 
     def logits(self, net: nn.Module, x: Tensor) -> Tensor:
         """What ``net`` says about images, checked: (B, num_classes)."""
-        return logits_of(net(x), self.num_classes)
+        logits = logits_of(net(x), self.num_classes)
+        if len(logits) != len(x):
+            raise ValueError(f"the network gave {len(logits)} rows of logits for {len(x)} images")
+        return logits
 
     def get_extra_state(self) -> dict[str, Any]:
         """PyTorch's hook for :meth:`state_dict`: what ``STATE`` names, and the images' shape."""
@@ -137,12 +140,19 @@ class Adapter(nn.Module, metaclass=_Trainable):
         if not strict or assign:
             raise ValueError("a state is loaded as a whole: leave strict and assign as they are")
         self.remember_start()
-        _check_state(self.state_dict(), state_dict, shared=_addresses(self.source_net))
+        mine, shared = self.state_dict(), _addresses(self.source_net)
+        _check_state(mine, state_dict, shared)
+        # weights that are shared with the network are equal, and are not even touched
+        own = {
+            name: value
+            for name, value in state_dict.items()
+            if not isinstance(value, Tensor) or mine[name].data_ptr() not in shared
+        }
         with torch.inference_mode(False):
-            return super().load_state_dict(state_dict)
+            return super().load_state_dict(own, strict=False)
 
     def _check_input(self, x: Tensor) -> None:
-        like = next(self.parameters(), None)
+        like = next((p for p in self.parameters() if p.is_floating_point()), None)
         if not isinstance(x, Tensor) or x.ndim != 4:
             raise ValueError("images must be a tensor of shape (B, C, H, W)" + _shape_of(x))
         if x.numel() == 0:
@@ -158,7 +168,8 @@ class Adapter(nn.Module, metaclass=_Trainable):
             )
         if not x.is_floating_point() or (like is not None and x.dtype != like.dtype):
             wanted = like.dtype if like is not None else torch.float32
-            raise ValueError(f"images must be {wanted}, not {x.dtype}: x.to({wanted})")
+            remedy = f"x.to({wanted})" if x.is_floating_point() else f"x.to({wanted}) / 255"
+            raise ValueError(f"images must be {wanted} in [0, 1], not {x.dtype}: {remedy}")
         if self._input_shape is not None and x.shape[1:] != self._input_shape:
             raise ValueError(
                 f"images have shape {tuple(x.shape[1:])}, those before had "
@@ -207,16 +218,27 @@ def exact_entropy(logits: Tensor) -> Tensor:
 
 
 def descend(loss: Tensor, optimiser: torch.optim.Optimizer) -> None:
-    """One step of gradient descent."""
+    """One step of gradient descent.
+
+    Raises:
+        ValueError: Nothing that is trained took part in the loss.
+    """
     optimiser.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
+    if loss.requires_grad:
+        loss.backward()  # type: ignore[no-untyped-call]
+    if all(p.grad is None for group in optimiser.param_groups for p in group["params"]):
+        raise ValueError(
+            "nothing that is trained took part in the prediction: the network reaches its layers "
+            "past the module tree (a plain list, a closure), where copying cannot follow. Hold "
+            "them as submodules"
+        )
     optimiser.step()
 
 
 def check_between(low: float, high: float, **values: float) -> None:
     """Refuse a value outside of low … high by its name; NaN too."""
     for name, value in values.items():
-        if not low <= value <= high:
+        if not (low <= value <= high and math.isfinite(value)):
             bounds = f"{low:g} or more" if high == math.inf else f"between {low:g} and {high:g}"
             raise ValueError(f"{name} must be {bounds}, got {value}")
 
@@ -239,7 +261,16 @@ def _shape_of(value: object) -> str:
 
 
 def _check_network(net: nn.Module) -> None:
+    if not isinstance(net, nn.Module):
+        raise ValueError(f"the network must be an nn.Module, not {type(net).__name__}")
+    if isinstance(net, torch.jit.ScriptModule):
+        raise ValueError("a scripted network cannot be taken apart: wrap it before scripting it")
     for name, parameter in net.named_parameters():
+        if parameter.is_inference():
+            raise ValueError(
+                f"the network was built under inference_mode ({name}), so nothing in it can be "
+                "trained: build it outside"
+            )
         if parameter.dtype in _HALF:
             raise ValueError(
                 f"the network is in half precision ({name} is {parameter.dtype}): statistics and "

@@ -85,10 +85,10 @@ def _setting(method: str, setting: str) -> tuple[str, Any]:
     default = lookup_options(method, {key: None})[key]
     try:
         value = ast.literal_eval(text.capitalize() if text in ("true", "false") else text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         value = text
     wanted = type(default) if default is not None else float
-    if wanted is float and type(value) is int:
+    if wanted is float and type(value) is int and abs(value) < 2**53:
         value = float(value)
     if type(value) is not wanted:
         raise ValueError(

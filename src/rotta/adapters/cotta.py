@@ -107,8 +107,8 @@ class CoTTA(Adapter):
         """Each parameter's entries return to the source's with probability ``restore``."""
         for own, start in zip(student, self.source.parameters(), strict=True):
             there = device_generator(self.generator, own.device)
-            chosen = torch.rand(own.shape, generator=there, device=own.device) < self.restore
-            own.copy_(torch.where(chosen, start, own))
+            draw = torch.empty_like(own).uniform_(generator=there)
+            own.copy_(torch.where(draw < self.restore, start, own))
 
 
 def _prepare(net: nn.Module) -> nn.Module:

@@ -95,9 +95,9 @@ class NOTE(Adapter):
         label, uncertainty = logits.argmax(dim=1), entropy(logits)
         for part, update_is_due in cadence(self.samples_seen, len(x), self.update_every):
             self.bank.insert(x[part], label[part], uncertainty[part])
+            self.samples_seen += part.stop - part.start
             if update_is_due:
                 self._update()
-        self.samples_seen += len(x)
         return logits
 
     def _update(self) -> None:

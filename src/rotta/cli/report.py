@@ -39,12 +39,14 @@ def report(
     Example: `rotta report runs/digits-c-ptta-seed0 --format latex --out table.tex`
     """
     from rotta.report.page import write_page
-    from rotta.report.runs import load_run
+    from rotta.report.runs import load_run, result_file
     from rotta.report.tables import comparison_table, to_latex, to_markdown
 
     tables = {_PAGE: None, "md": to_markdown, "latex": to_latex}
     to_text = lookup(tables, form, "format")
     loaded = [load_run(path) for path in runs]
+    if out is not None and out.resolve() in {result_file(path).resolve() for path in runs}:
+        raise ValueError(f"{out} is the result itself: give --out another name")
     if to_text is None:
         page = out or _folder(runs[0]) / "report.html"
         with _told_where(page):

@@ -8,6 +8,7 @@ import typer
 
 from rotta.cli import options
 from rotta.cli.console import Stopped, download_question, output, say
+from rotta.cli.run_folder import check_vacant, claim, run_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,8 +87,8 @@ def run(
     chosen = parse_methods(_quick_methods() if methods is None else methods)
     every_seed = options.parse_seeds(seed, seeds)
     labels = [choice.label for choice in chosen]
-    name = f"{_file_name(dataset)}-{setting}-{_seed_name(every_seed)}"
-    folder = _vacant(out or _free_folder(name))
+    if out is not None:
+        check_vacant(out)
     with Live(labels, len(every_seed)) as live:
         data = load_dataset(
             dataset,
@@ -133,8 +134,8 @@ def run(
             "options": {choice.label: choice.settings for choice in chosen},
         }
         origin = provenance(where, data.provenance)
+        folder = claim(out, run_name(dataset, setting, every_seed))
         record = Record(folder / "result.json", labels, every_seed, config, origin)
-        folder.mkdir(parents=True, exist_ok=True)  # one that cannot be made ends the run here
         draw_stream([first], folder / "stream.png")
         _follow(walks, record, live)
     _show(record, first)
@@ -210,34 +211,3 @@ def _show(record: "Record", stream: "Stream") -> None:
 
 def _counted(number: int, noun: str, plural: str = "s") -> str:
     return f"{number:,} {noun}{'' if number == 1 else plural}"
-
-
-def _file_name(dataset: str) -> str:
-    """``domains:/data/pacs`` to ``domains-pacs``."""
-    kind, _, path = dataset.partition(":")
-    return f"{kind}-{Path(path).name}" if path else kind
-
-
-def _seed_name(seeds: list[int]) -> str:
-    """``seed0``, or ``seeds0-1-2``."""
-    plural = "s" if len(seeds) > 1 else ""
-    return f"seed{plural}{'-'.join(str(seed) for seed in seeds)}"
-
-
-def _free_folder(name: str) -> Path:
-    """``runs/<name>``, or with a number after it: a run never replaces another unasked."""
-    wanted = Path("runs") / name
-    number = 1
-    while wanted.exists():
-        number += 1
-        wanted = wanted.with_name(f"{name}-{number}")
-    return wanted
-
-
-def _vacant(folder: Path) -> Path:
-    """The folder, if a result can go there."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file: give --out another name")
-    if (folder / "result.json").exists():
-        raise ValueError(f"{folder} holds a result already: give --out another name, or remove it")
-    return folder

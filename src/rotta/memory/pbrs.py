@@ -43,7 +43,8 @@ class PBRS(Bank):
     def insert(self, x: Tensor, label: Tensor, uncertainty: Tensor) -> None:  # noqa: ARG002 (part of the interface)
         """Present samples in order; the labels go to the host, once per batch."""
         self.make_room(x)
-        draws = torch.rand(len(x), _DRAWS, generator=self.generator, dtype=torch.float64)
+        size = len(x), _DRAWS
+        draws = torch.rand(size, generator=self.generator, dtype=torch.float64, device="cpu")
         held, seen = self.label.cpu().numpy(), self.seen.cpu().numpy()
         came_from = torch.from_numpy(_fill(held, seen, label.cpu().numpy(), draws.numpy()))
         came_from = came_from.to(x.device)

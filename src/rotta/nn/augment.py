@@ -44,13 +44,20 @@ class StrongView:
     ) -> "StrongView":
         """Draw on the generator's device, the CPU, so that every device sees the same views."""
 
+        def zero_to_one(*shape: int) -> Tensor:
+            size = (groups, *shape)
+            return torch.rand(size, generator=generator, dtype=torch.float32, device="cpu")
+
         def uniform(low: float, high: float, *shape: int) -> Tensor:
-            return torch.rand(groups, *shape, generator=generator) * (high - low) + low
+            return zero_to_one(*shape) * (high - low) + low
 
         order = torch.stack(
-            [torch.randperm(_COLOUR_STEPS, generator=generator) for _ in range(groups)]
+            [
+                torch.randperm(_COLOUR_STEPS, generator=generator, device="cpu")
+                for _ in range(groups)
+            ]
         )
-        reach = torch.tensor([width / 8, height / 8])
+        reach = torch.tensor([width / 8, height / 8], dtype=torch.float32, device="cpu")
         drawn = cls(
             order=order,
             brightness=uniform(0.6, 1.4),
@@ -62,7 +69,7 @@ class StrongView:
             shift=(uniform(-1.0, 1.0, 2) * reach).round(),
             scale=uniform(0.9, 1.1),
             sigma=uniform(0.001, 0.5),
-            mirror=torch.rand(groups, generator=generator) < 0.5,
+            mirror=zero_to_one() < 0.5,
         )
         there = {name: tensor.to(device) for name, tensor in vars(drawn).items()}
         return cls(**there | {"order": order})
@@ -192,8 +199,12 @@ def _affine(x: Tensor, view: StrongView, margin: int) -> Tensor:
     side.
     """
     height, width = x.shape[-2:]
-    column = torch.arange(-margin, width + margin, device=x.device) - (width - 1) / 2
-    row = torch.arange(-margin, height + margin, device=x.device) - (height - 1) / 2
+
+    def from_centre(side: int) -> Tensor:
+        places = torch.arange(-margin, side + margin, device=x.device, dtype=torch.float32)
+        return places - (side - 1) / 2
+
+    column, row = from_centre(width), from_centre(height)
     column = column.view(1, 1, -1) - view.shift[:, 0].view(-1, 1, 1)
     row = row.view(1, -1, 1) - view.shift[:, 1].view(-1, 1, 1)
     cosine = (view.angle.cos() / view.scale).view(-1, 1, 1)

@@ -14,5 +14,5 @@ def device_generator(generator: torch.Generator, device: torch.device) -> torch.
         >>> torch.equal(*(torch.rand(3, generator=each) for each in draws))
         True
     """
-    seed = int(torch.randint(2**62, (), generator=generator))
+    seed = int(torch.randint(2**62, (), generator=generator, device="cpu"))
     return torch.Generator(device).manual_seed(seed)

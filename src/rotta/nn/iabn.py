@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rotta.nn.moments import instance_moments
-from rotta.nn.rbn import BatchNorm
+from rotta.nn.rbn import BatchNorm, trained
 
 
 class InstanceAwareNorm(nn.Module):
@@ -64,15 +64,7 @@ class InstanceAwareNorm(nn.Module):
         Raises:
             ValueError: The layer keeps no running statistics, so there is nothing to start from.
         """
-        if bn.running_mean is None or bn.running_var is None:
-            raise ValueError(
-                "a BatchNorm layer has no running statistics (track_running_stats=False): "
-                "instance-aware normalisation starts from those of the source model"
-            )
-        weight = torch.ones_like(bn.running_mean) if bn.weight is None else bn.weight
-        bias = torch.zeros_like(bn.running_mean) if bn.bias is None else bn.bias
-        stored = (bn.running_mean, bn.running_var, weight, bias)
-        return cls(*stored, k=k, momentum=momentum, eps=bn.eps).train(bn.training)
+        return cls(*trained(bn), k=k, momentum=momentum, eps=bn.eps).train(bn.training)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise (B, C, …)."""

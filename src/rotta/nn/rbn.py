@@ -12,6 +12,22 @@ from rotta.nn.moments import channel_moments
 BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d | nn.SyncBatchNorm
 
 
+def trained(bn: BatchNorm) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What a layer has learnt: μ, σ², γ, β, each (C,); ones and zeros where it has no γ and β.
+
+    Raises:
+        ValueError: The layer keeps no running statistics, so there is nothing to start from.
+    """
+    if bn.running_mean is None or bn.running_var is None:
+        raise ValueError(
+            "a BatchNorm layer has no running statistics (track_running_stats=False), from which "
+            "robust normalisation would start: use method='rotta' with robust_norm=False, or 'tent'"
+        )
+    weight = torch.ones_like(bn.running_mean) if bn.weight is None else bn.weight
+    bias = torch.zeros_like(bn.running_mean) if bn.bias is None else bn.bias
+    return bn.running_mean, bn.running_var, weight, bias
+
+
 class RobustBatchNorm(nn.Module):
     """Normalise with the global statistics (μ_g, σ²_g), which updates mix with the batch's.
 
@@ -63,15 +79,7 @@ class RobustBatchNorm(nn.Module):
         Raises:
             ValueError: The layer keeps no running statistics, so there is nothing to start from.
         """
-        if bn.running_mean is None or bn.running_var is None:
-            raise ValueError(
-                "a BatchNorm layer has no running statistics (track_running_stats=False): "
-                "robust batch normalisation starts from those of the source model"
-            )
-        weight = torch.ones_like(bn.running_mean) if bn.weight is None else bn.weight
-        bias = torch.zeros_like(bn.running_mean) if bn.bias is None else bn.bias
-        layer = cls(bn.running_mean, bn.running_var, weight, bias, alpha=alpha, eps=bn.eps)
-        return layer.train(bn.training)
+        return cls(*trained(bn), alpha=alpha, eps=bn.eps).train(bn.training)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise (B, C, …)."""

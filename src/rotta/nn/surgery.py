@@ -1,6 +1,7 @@
 """Swap layers of a network without touching the network that was given."""
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -34,7 +35,13 @@ def copy_sharing_weights(net: nn.Module) -> nn.Module:
         for p in net.parameters()
         if id(p) not in own
     }
-    return copy.deepcopy(net, memo=dict(shared))
+    try:
+        return copy.deepcopy(net, memo=dict(shared))
+    except RuntimeError as error:
+        raise ValueError(
+            f"the network cannot be copied ({error}): it holds tensors with a history, as the old "
+            "torch.nn.utils.weight_norm does; torch.nn.utils.parametrizations has one that can"
+        ) from error
 
 
 def norm_layers(net: nn.Module) -> Iterator[nn.Module]:
@@ -77,13 +84,33 @@ def _replacement(bn: BatchNorm, make: Callable[[BatchNorm], nn.Module]) -> nn.Mo
     if type(bn).forward in {kind.forward for kind in BATCH_NORMS}:
         return make(bn)
     rest = list(bn.children())
-    if not rest:
+    if not rest or not _goes_on_with_its_children(bn):
         raise ValueError(
             f"{type(bn).__name__} is a BatchNorm with a forward() of its own, and what it does "
             "besides normalising is unknown: use a plain nn.BatchNorm layer and put the rest into "
             "a module after it"
         )
     return nn.Sequential(make(bn), *rest)
+
+
+@torch.no_grad()
+def _goes_on_with_its_children(bn: BatchNorm) -> bool:
+    """Whether it normalises and then calls its children in order: try it, on odd statistics."""
+    probe = copy.deepcopy(bn).eval()
+    if probe.running_mean is None or probe.running_var is None:
+        return False
+    probe.running_mean.fill_(0.5)
+    probe.running_var.fill_(2.0)
+    axes = {nn.BatchNorm1d: 1, nn.BatchNorm3d: 3}
+    spatial = next((axes[kind] for kind in axes if isinstance(bn, kind)), 2)
+    shape = (2, bn.num_features, *[3] * spatial)
+    x = torch.linspace(-3, 3, math.prod(shape)).view(shape).to(probe.running_mean)
+    after = torch.nn.functional.batch_norm(
+        x, probe.running_mean, probe.running_var, probe.weight, probe.bias, eps=bn.eps
+    )
+    for module in probe.children():
+        after = module(after)
+    return torch.allclose(probe(x), after, atol=1e-5)
 
 
 @contextmanager

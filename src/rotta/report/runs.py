@@ -29,6 +29,11 @@ class Run:
         return self.result.config.get(key)
 
 
+def result_file(path: Path) -> Path:
+    """Of a run that is given by its folder or by this file."""
+    return path / "result.json" if path.is_dir() else path
+
+
 def load_run(path: Path) -> Run:
     """Read a run.
 
@@ -38,7 +43,7 @@ def load_run(path: Path) -> Run:
     Raises:
         ValueError: There is no result, or none in which a method got to the end.
     """
-    file = path / "result.json" if path.is_dir() else path
+    file = result_file(path)
     if not file.is_file():
         raise ValueError(f"there is no {file}: give a folder that `rotta run` wrote")
     result = Result.load(file)

@@ -1,0 +1,79 @@
+"""Where a run goes: a folder of its own, in which nothing is written over."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+FILES = ("result.json", "stream.png", "report.html")
+_MOST_SEEDS_IN_A_NAME = 5
+
+
+def check_vacant(folder: Path) -> None:
+    """See before anything is computed whether a run can go there.
+
+    Raises:
+        ValueError: It cannot; the message says what to do.
+    """
+    if folder == Path():
+        raise ValueError("--out is the current folder: name a new one for the run")
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"{path} is a file: give --out another name")
+    for name in FILES:
+        if (folder / name).exists():
+            raise ValueError(
+                f"{folder} holds a {name} already: give --out another name, or remove it"
+            )
+
+
+def claim(wanted: Path | None, name: str) -> Path:
+    """Make the folder of a run.
+
+    Args:
+        wanted: What the user asked for.
+        name: If that is nothing: ``runs/<name>``, or with a number after it. Of two runs that
+            start at once, each gets its own.
+
+    Raises:
+        ValueError: It cannot be made.
+    """
+    try:
+        if wanted is not None:
+            check_vacant(wanted)
+            wanted.mkdir(parents=True, exist_ok=True)
+            return wanted
+        return _next_free(Path("runs") / name)
+    except OSError as error:
+        raise ValueError(
+            f"cannot make the folder of the run ({error}): give --out another place"
+        ) from error
+
+
+def run_name(dataset: str, setting: str, seeds: Sequence[int]) -> str:
+    """What a run is called unless the user says otherwise.
+
+    Example:
+        >>> run_name("domains:/data/pacs", "ptta", [0, 1])
+        'domains-pacs-ptta-seeds0-1'
+        >>> run_name("digits-c", "ptta", range(100))
+        'digits-c-ptta-seeds0-and-99-more'
+    """
+    kind, _, path = dataset.partition(":")
+    data = f"{kind}-{Path(path).name}" if path else kind
+    if len(seeds) == 1:
+        return f"{data}-{setting}-seed{seeds[0]}"
+    numbers = "-".join(str(seed) for seed in seeds)
+    if len(seeds) > _MOST_SEEDS_IN_A_NAME:
+        numbers = f"{seeds[0]}-and-{len(seeds) - 1}-more"
+    return f"{data}-{setting}-seeds{numbers}"
+
+
+def _next_free(wanted: Path) -> Path:
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    folder, number = wanted, 1
+    while True:
+        try:
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            number += 1
+            folder = wanted.with_name(f"{wanted.name}-{number}")
