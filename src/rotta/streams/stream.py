@@ -214,7 +214,9 @@ class Stream:
             self._image_set(self.domains[piece.stay.domain]).images(piece.indices)
             for piece in pieces
         ]
-        return torch.cat(images)
+        # not torch.cat: the reading thread would get OpenMP threads of its own, which spin and
+        # take a fifth of two cores from the method
+        return torch.from_numpy(np.concatenate([image.numpy() for image in images]))
 
     def _batch(self, x: Tensor, pieces: list[Piece], number: int) -> Batch:
         lengths = [len(piece) for piece in pieces]
