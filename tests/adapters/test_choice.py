@@ -107,3 +107,10 @@ def test_a_seed_that_is_typed_counts_more() -> None:
     assert model.get_extra_state()["generator"].equal(again.get_extra_state()["generator"])
     assert model.bank is not None
     assert model.bank.capacity == 16
+
+
+def test_what_is_chosen_by_itself_can_be_given() -> None:
+    (choice,) = parse_methods("cotta:passes_at_once=4:confidence=0.5")
+    assert choice.options == {"passes_at_once": 4, "confidence": 0.5}
+    assert choice.settings["passes"] == 32
+    assert "seed" not in choice.settings

@@ -12,7 +12,7 @@ from rotta.adapters.rotta import RoTTA
 from rotta.memory.cstu import CSTU
 from rotta.memory.recent import Recent
 from rotta.models import load_source
-from rotta.nn.augment import drawn_strong_view
+from rotta.nn.augment import drawn_strong_views
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import copy_sharing_weights, replace_batch_norms
 
@@ -59,7 +59,7 @@ class Replay:
         weak, ages = self.bank.images[held], self.bank.age[held].tolist()
         with torch.no_grad():
             target = self.teacher.train()(weak).softmax(1)
-        strong = drawn_strong_view(weak, self.generator)
+        (strong,) = drawn_strong_views(weak, self.generator)
         cross_entropy = -(target * self.student.train()(strong).log_softmax(1)).sum(1)
         decay = [math.exp(-age / EVERY) for age in ages]
         weight = torch.tensor([d / (1 + d) for d in decay])

@@ -244,10 +244,10 @@ def check_between(low: float, high: float, **values: float) -> None:
 
 
 def check_at_least_one(**counts: int) -> None:
-    """Refuse a count below 1 by its name."""
+    """Refuse what is not a whole number from 1 on by its name."""
     for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"{name} must be 1 or more, got {count}")
+        if not isinstance(count, int) or count < 1:
+            raise ValueError(f"{name} must be 1 or more, a whole number, got {count!r}")
 
 
 def _state_of(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import ast
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast, get_args, get_type_hints
 
 from torch import nn
 
@@ -82,19 +82,25 @@ def _setting(method: str, setting: str) -> tuple[str, Any]:
     key, equals, text = setting.partition("=")
     if not equals:
         raise ValueError(f"cannot read {setting!r}: write options as {method}:key=value")
-    default = lookup_options(method, {key: None})[key]
+    lookup_options(method, {key: None})
     try:
         value = ast.literal_eval(text.capitalize() if text in ("true", "false") else text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         value = text
-    wanted = type(default) if default is not None else float
+    wanted = _type_of(method, key)
     if wanted is float and type(value) is int and abs(value) < 2**53:
         value = float(value)
     if type(value) is not wanted:
-        raise ValueError(
-            f"{method}:{key} takes {_KINDS.get(wanted, wanted.__name__)}, not {text!r}"
-        )
+        raise ValueError(f"{method}:{key} takes {_KINDS[wanted]}, not {text!r}")
     return key, value
+
+
+def _type_of(method: str, option: str) -> type:
+    """As the constructor declares it, whether or not it may be left to itself with None."""
+    hint = get_type_hints(METHODS[method].__init__)[option]
+    (kind,) = (part for part in get_args(hint) or (hint,) if part is not type(None))
+    assert kind in _KINDS, f"{method}:{option} cannot be given on the command line"
+    return cast(type, kind)
 
 
 _KINDS = {float: "a number", int: "a whole number", bool: "true or false"}

@@ -7,8 +7,14 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.base import Adapter, check_at_least_one, check_between, descend
-from rotta.nn.augment import drawn_strong_view
+from rotta.adapters.base import (
+    Adapter,
+    check_at_least_one,
+    check_between,
+    descend,
+    logits_of,
+)
+from rotta.nn.augment import drawn_strong_views
 from rotta.nn.batch_stats import BatchStatNorm, separate_passes
 from rotta.nn.device_draws import device_generator
 from rotta.nn.surgery import copy_sharing_weights, move_towards, replace_batch_norms
@@ -30,8 +36,8 @@ class CoTTA(Adapter):
         net: A classifier; it is not changed.
         num_classes: C, the number of its outputs.
         passes: Strong views to average over.
-        passes_at_once: How many of them go through the teacher together; fewer need less memory,
-            and draw other views.
+        passes_at_once: How many of them go through the teacher together; the views are the same
+            whatever it is. By default all on a GPU and 2 on a CPU, where that is twice as fast.
         confidence: Mean confidence of the source below which the views are averaged; by default
             0.92 up to ten classes, else 0.72.
         teacher_momentum: Share of itself that the teacher keeps per step.
@@ -54,7 +60,7 @@ class CoTTA(Adapter):
         num_classes: int,
         *,
         passes: int = 32,
-        passes_at_once: int = 32,
+        passes_at_once: int | None = None,
         confidence: float | None = None,
         teacher_momentum: float = 0.999,
         restore: float = 0.01,
@@ -62,6 +68,8 @@ class CoTTA(Adapter):
         seed: int = 0,
     ) -> None:
         super().__init__(net, num_classes)
+        if passes_at_once is None:
+            passes_at_once = 2 if next(net.parameters()).device.type == "cpu" else passes
         check_at_least_one(passes=passes, passes_at_once=passes_at_once)
         check_between(0, 1, teacher_momentum=teacher_momentum, restore=restore)
         check_between(0, math.inf, lr=lr)
@@ -97,11 +105,11 @@ class CoTTA(Adapter):
 
     def _view_logits(self, x: Tensor) -> Iterator[Tensor]:
         """Sums of the teacher's logits, (B, C), over as many views as go through it at once."""
-        for start in range(0, self.passes, self.passes_at_once):
-            passes = min(self.passes_at_once, self.passes - start)
-            views = drawn_strong_view(x.repeat(passes, 1, 1, 1), self.generator, groups=passes)
+        for views in drawn_strong_views(x, self.generator, self.passes, self.passes_at_once):
+            passes = len(views) // len(x)
             with separate_passes(self.teacher, passes):
-                yield self.logits(self.teacher, views).view(passes, len(x), -1).sum(dim=0)
+                logits = logits_of(self.teacher(views), self.num_classes)
+            yield logits.view(passes, len(x), -1).sum(dim=0)
 
     def _restore(self, student: list[nn.Parameter]) -> None:
         """Each parameter's entries return to the source's with probability ``restore``."""

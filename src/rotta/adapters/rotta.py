@@ -17,7 +17,7 @@ from rotta.adapters.base import (
 from rotta.adapters.cadence import cadence
 from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent
-from rotta.nn.augment import drawn_strong_view
+from rotta.nn.augment import drawn_strong_views
 from rotta.nn.batch_stats import BatchStatNorm
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import (
@@ -151,7 +151,7 @@ class RoTTA(Adapter):
         with torch.no_grad():
             target = self.logits(self.teacher, weak).softmax(dim=1)
             # one draw of parameters for the whole bank, as in the published implementation
-            strong = drawn_strong_view(weak, self.generator)
+            (strong,) = drawn_strong_views(weak, self.generator)
         log_p = self.logits(self.student, strong).log_softmax(dim=1)
         # Eq. 9 without its constant 1/C, which Adam would cancel
         cross_entropy = -(target * log_p).sum(dim=1)

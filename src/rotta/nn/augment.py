@@ -5,7 +5,7 @@ So parameters are drawn per group, and a batch holds one group or several, one a
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -75,28 +75,37 @@ class StrongView:
         return cls(**there | {"order": order})
 
 
-def drawn_strong_view(x: Tensor, generator: torch.Generator, groups: int = 1) -> Tensor:
-    """Draw a view for each group of images and apply it.
+def drawn_strong_views(
+    x: Tensor, generator: torch.Generator, views: int = 1, at_once: int = 1
+) -> Iterator[Tensor]:
+    """Strong views of a batch, one draw of parameters each.
 
     Args:
-        x: RGB in [0, 1], (G · B, 3, H, W), group after group; other numbers of channels keep
-            their hue.
+        x: RGB in [0, 1], (B, 3, H, W); other numbers of channels keep their hue.
         generator: On the CPU.
-        groups: G.
+        views: V.
+        at_once: How many to make together; the views are the same whatever it is.
 
-    Returns:
-        The views in [0, 1], (G · B, 3, H, W).
+    Yields:
+        The next of them in [0, 1], (at_once · B, 3, H, W), view after view; the last time what is
+        left.
 
     Example:
         >>> x, generator = torch.rand(4, 3, 8, 8), torch.Generator().manual_seed(0)
-        >>> drawn_strong_view(x, generator, groups=2).shape
-        torch.Size([4, 3, 8, 8])
+        >>> [len(some) for some in drawn_strong_views(x, generator, views=5, at_once=2)]
+        [8, 8, 4]
     """
     height, width = x.shape[-2:]
-    view = StrongView.draw(groups, height, width, generator, x.device)
+    drawn = StrongView.draw(views, height, width, generator, x.device)
     there = device_generator(generator, x.device)
-    noise = torch.randn(x.shape, generator=there, device=x.device, dtype=x.dtype)
-    return strong_view(x, view, noise)
+    for start in range(0, views, at_once):
+        part = StrongView(**{name: t[start : start + at_once] for name, t in vars(drawn).items()})
+        copies = len(part.angle)
+        noise = [
+            torch.randn(x.shape, generator=there, device=x.device, dtype=x.dtype)
+            for _ in range(copies)
+        ]
+        yield strong_view(x.repeat(copies, 1, 1, 1), part, torch.cat(noise))
 
 
 def strong_view(x: Tensor, view: StrongView, noise: Tensor) -> Tensor:
