@@ -12,7 +12,7 @@ from pathlib import Path
 from rotta.adapters import METHODS
 from rotta.results import MethodResult, Result, SeedResult
 
-_MAY_DIFFER = {"methods", "seeds", "complete", "failed"}
+_MAY_DIFFER = {"methods", "options", "seeds", "complete", "failed"}
 
 
 def merged(results: list[Result]) -> Result:
@@ -34,7 +34,8 @@ def merged(results: list[Result]) -> Result:
     labels = sorted(walks, key=lambda label: (list(METHODS).index(label.split(":")[0]), label))
     methods = {label: MethodResult.over(dict(sorted(walks[label].items()))) for label in labels}
     seeds = sorted({seed for label in labels for seed in walks[label]})
-    config = {**settings[0], "methods": labels, "seeds": seeds}
+    options = {label: o for r in results for label, o in r.config.get("options", {}).items()}
+    config = {**settings[0], "methods": labels, "options": options, "seeds": seeds}
     shared = "walks ran side by side on one machine: their times tell nothing about speed"
     return Result(methods, config, {**results[0].provenance, "note": shared})
 

@@ -13,13 +13,18 @@ from merge_runs import merged
 
 
 def test_walks_are_joined_in_the_order_of_the_tables() -> None:
-    runs = [result({"rotta": 9.0}, seeds=(1,)), result({"bn": 7.0}), result({"rotta": 5.0})]
+    runs = [
+        result({"rotta": 9.0}, seeds=(1,), options={"rotta": {"nu": 0.001}}),
+        result({"bn": 7.0}, options={"bn": {}}),
+        result({"rotta": 5.0}),
+    ]
     joined = merged(runs)
     assert list(joined.methods) == ["bn", "rotta"]
     assert list(joined.methods["rotta"].seeds) == ["0", "1"]
     averages = [walk.average_error for walk in joined.methods["rotta"].seeds.values()]
     assert joined.methods["rotta"].average_error == pytest.approx(sum(averages) / 2)
     assert joined.config["methods"] == ["bn", "rotta"]
+    assert joined.config["options"] == {"rotta": {"nu": 0.001}, "bn": {}}
     assert joined.config["seeds"] == [0, 1]
     assert "side by side" in joined.provenance["note"]
 

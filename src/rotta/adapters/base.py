@@ -11,19 +11,28 @@ from torch import Tensor, nn
 
 from rotta.memory.bank import Bank
 
+_ALL_KEYS_MATCH = nn.Module().load_state_dict({})
 _HALF = (torch.float16, torch.bfloat16)
 _OVERSHOOT = 0.5  # what resizing may leave; far less than what mean and deviation do
 
 
-class _Trainable(ABCMeta):
-    """Whatever is built, even under ``torch.inference_mode``, can be trained."""
+class _Method(ABCMeta):
+    """What is done for every method when it is built."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        with torch.inference_mode(False):
-            return super().__call__(*args, **kwargs)
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        with torch.inference_mode(False):  # or nothing in it could be trained
+            method = super().__call__(*args, **options)
+        # how it was built is part of its state: one that was built otherwise cannot continue it
+        defaults = cls.__init__.__kwdefaults__ or {}  # type: ignore[misc]
+        method.built = {"method": cls.__name__} | {
+            name: value
+            for name, value in {**defaults, **options}.items()
+            if name not in method.FREE and isinstance(value, int | float | str | None)
+        }
+        return method
 
 
-class Adapter(nn.Module, metaclass=_Trainable):
+class Adapter(nn.Module, metaclass=_Method):
     """Predict, then adapt.
 
     The network that was given is never changed: methods work on copies, which may share the
@@ -46,7 +55,11 @@ class Adapter(nn.Module, metaclass=_Trainable):
     AUGMENTS: ClassVar[bool] = False
     """Whether it changes colours of images, which must be in [0, 1] then."""
 
+    FREE: ClassVar[tuple[str, ...]] = ("seed",)
+    """Options that may differ between a saved state and the method that continues it."""
+
     bank: Bank | None
+    built: dict[str, Any]
 
     def __init__(self, net: nn.Module, num_classes: int) -> None:
         super().__init__()
@@ -116,7 +129,8 @@ class Adapter(nn.Module, metaclass=_Trainable):
 
     def get_extra_state(self) -> dict[str, Any]:
         """PyTorch's hook for :meth:`state_dict`: what ``STATE`` names, and the images' shape."""
-        return {name: _state_of(getattr(self, name)) for name in ("_input_shape", *self.STATE)}
+        names = ("built", "_input_shape", *self.STATE)
+        return {name: _state_of(getattr(self, name)) for name in names}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """PyTorch's hook for :meth:`load_state_dict`."""
@@ -149,12 +163,14 @@ class Adapter(nn.Module, metaclass=_Trainable):
             if not isinstance(value, Tensor) or mine[name].data_ptr() not in shared
         }
         with torch.inference_mode(False):
-            return super().load_state_dict(own, strict=False)
+            super().load_state_dict(own, strict=False)
+        return _ALL_KEYS_MATCH
 
     def _check_input(self, x: Tensor) -> None:
         like = next((p for p in self.parameters() if p.is_floating_point()), None)
         if not isinstance(x, Tensor) or x.ndim != 4:
-            raise ValueError("images must be a tensor of shape (B, C, H, W)" + _shape_of(x))
+            given = f"one{_shape_of(x)}" if isinstance(x, Tensor) else type(x).__name__
+            raise ValueError(f"images must be a tensor of shape (B, C, H, W), not {given}")
         if x.numel() == 0:
             raise ValueError("the batch is empty: leave it out")
         if like is not None and like.dtype in _HALF:
@@ -288,6 +304,13 @@ def _check_state(own: dict[str, Any], given: Any, shared: set[int]) -> None:
         if not isinstance(value, Tensor):
             if not isinstance(stored, Mapping) or set(stored) != set(value):
                 raise ValueError(f"{other}: it does not hold {', '.join(value)}")
+            if stored["built"] != value["built"]:
+                differing = sorted(
+                    f"{name}={was!r}"
+                    for name, was in stored["built"].items()
+                    if value["built"].get(name) != was
+                )
+                raise ValueError(f"{other}: it was saved with {', '.join(differing)}")
         elif name == "bank.images":  # allocated by the first batch
             if len(stored) != len(value):
                 raise ValueError(f"{other}: its bank has {len(stored)} places, not {len(value)}")

@@ -53,6 +53,7 @@ class CoTTA(Adapter):
 
     STATE = ("optimiser", "generator")
     AUGMENTS = True
+    FREE = ("seed", "passes_at_once")
 
     def __init__(
         self,
@@ -75,6 +76,7 @@ class CoTTA(Adapter):
         check_between(0, math.inf, lr=lr)
         if confidence is None:
             confidence = CONFIDENCE_OF_TEN if num_classes <= 10 else CONFIDENCE_OF_MORE
+        check_between(0, math.inf, confidence=confidence)
         self.passes = passes
         self.passes_at_once = passes_at_once
         self.confidence = confidence
