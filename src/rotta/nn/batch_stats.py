@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rotta.nn.rbn import BatchNorm
 from rotta.nn.surgery import (
     OTHER_NORMS,
     affine_parameters,
@@ -15,6 +14,7 @@ from rotta.nn.surgery import (
     replace_batch_norms,
     train_only,
 )
+from rotta.nn.trained_norm import BatchNorm
 
 
 class BatchStatNorm(nn.Module):

@@ -2,13 +2,13 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from rotta.nn.moments import instance_moments
-from rotta.nn.rbn import BatchNorm, trained
+from rotta.nn.trained_norm import BatchNorm, TrainedNorm, trained
 
 
-class InstanceAwareNorm(nn.Module):
+class InstanceAwareNorm(TrainedNorm):
     """Batch statistics, corrected for instances whose own statistics are far from them.
 
     An instance's mean and variance are sampled from H·W values, so some distance is chance. What
@@ -26,14 +26,12 @@ class InstanceAwareNorm(nn.Module):
         eps: Added to variances.
 
     Example:
+        >>> from torch import nn
         >>> bn = nn.BatchNorm2d(3).eval()
         >>> x = torch.randn(2, 3, 8, 8)  # what chance does to the statistics is left alone
         >>> torch.allclose(InstanceAwareNorm.from_batchnorm(bn)(x), bn(x), atol=1e-5)
         True
     """
-
-    running_mean: Tensor
-    running_var: Tensor
 
     def __init__(
         self,
@@ -46,14 +44,9 @@ class InstanceAwareNorm(nn.Module):
         momentum: float = 0.01,
         eps: float = 1e-5,
     ) -> None:
-        super().__init__()
-        self.register_buffer("running_mean", running_mean.detach().clone())
-        self.register_buffer("running_var", running_var.detach().clone())
-        self.weight = nn.Parameter(weight.detach().clone())
-        self.bias = nn.Parameter(bias.detach().clone())
+        super().__init__(running_mean, running_var, weight, bias, eps)
         self.k = k
         self.momentum = momentum
-        self.eps = eps
 
     @classmethod
     def from_batchnorm(

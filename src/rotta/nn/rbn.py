@@ -3,32 +3,15 @@
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import FunctionCtx
 
 from rotta.nn.moments import channel_moments
-
-BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d | nn.SyncBatchNorm
-
-
-def trained(bn: BatchNorm) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What a layer has learnt: μ, σ², γ, β, each (C,); ones and zeros where it has no γ and β.
-
-    Raises:
-        ValueError: The layer keeps no running statistics, so there is nothing to start from.
-    """
-    if bn.running_mean is None or bn.running_var is None:
-        raise ValueError(
-            "a BatchNorm layer has no running statistics (track_running_stats=False), from which "
-            "robust normalisation would start: use method='rotta' with robust_norm=False, or 'tent'"
-        )
-    weight = torch.ones_like(bn.running_mean) if bn.weight is None else bn.weight
-    bias = torch.zeros_like(bn.running_mean) if bn.bias is None else bn.bias
-    return bn.running_mean, bn.running_var, weight, bias
+from rotta.nn.trained_norm import BatchNorm, TrainedNorm, trained
 
 
-class RobustBatchNorm(nn.Module):
+class RobustBatchNorm(TrainedNorm):
     """Normalise with the global statistics (μ_g, σ²_g), which updates mix with the batch's.
 
     In evaluation mode the stored statistics alone normalise. In training mode, which is for the
@@ -44,13 +27,11 @@ class RobustBatchNorm(nn.Module):
         eps: Added to the variance.
 
     Example:
+        >>> from torch import nn
         >>> layer = RobustBatchNorm.from_batchnorm(nn.BatchNorm2d(3), alpha=0.05)
         >>> layer(torch.full((2, 3, 4, 4), 10.0)).shape, round(layer.running_mean[0].item(), 2)
         (torch.Size([2, 3, 4, 4]), 0.5)
     """
-
-    running_mean: Tensor
-    running_var: Tensor
 
     def __init__(
         self,
@@ -62,13 +43,8 @@ class RobustBatchNorm(nn.Module):
         alpha: float = 0.05,
         eps: float = 1e-5,
     ) -> None:
-        super().__init__()
-        self.register_buffer("running_mean", running_mean.detach().clone())
-        self.register_buffer("running_var", running_var.detach().clone())
-        self.weight = nn.Parameter(weight.detach().clone())
-        self.bias = nn.Parameter(bias.detach().clone())
+        super().__init__(running_mean, running_var, weight, bias, eps)
         self.alpha = alpha
-        self.eps = eps
 
     @classmethod
     def from_batchnorm(cls, bn: BatchNorm, alpha: float = 0.05) -> "RobustBatchNorm":
