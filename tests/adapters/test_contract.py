@@ -84,6 +84,23 @@ def test_reset_after_loading_returns_to_the_start(name: str) -> None:
 
 
 @every_method
+def test_predicting_alone_tells_what_comes_and_changes_nothing(name: str) -> None:
+    model = make(name)
+    for x in stream():
+        before = fingerprint(model.state_dict())
+        alone = model.predict(x)
+        assert fingerprint(model.state_dict()) == before
+        assert not alone.requires_grad
+        assert torch.equal(alone, model(x))
+
+
+@every_method
+def test_predicting_alone_refuses_a_bad_batch(name: str) -> None:
+    with pytest.raises(ValueError, match="NaN"):
+        make(name).predict(torch.full_like(images(4), torch.nan))
+
+
+@every_method
 def test_the_same_seed_gives_the_same_predictions(name: str) -> None:
     torch.manual_seed(torch.initial_seed() + 1)  # the global random state does not matter
     assert same(usual(name), walk(make(name), stream()))

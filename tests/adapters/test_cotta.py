@@ -127,7 +127,7 @@ def test_the_source_is_asked_not_the_student() -> None:
     drawn = []
     for _ in range(4):
         before = model.generator.get_state()
-        model._teacher_logits(x)
+        model.infer(x)
         drawn.append(not torch.equal(model.generator.get_state(), before))
         model(x)
     assert all(drawn)

@@ -39,7 +39,7 @@ def record(folder: Path | str) -> Any:
 class RunsOut(Source):
     """A method that raises at once."""
 
-    def predict_and_adapt(self, x: Tensor) -> Tensor:
+    def infer(self, x: Tensor) -> Tensor:
         raise RuntimeError("out of [memory]")
 
 

@@ -113,3 +113,12 @@ def test_draws_stay_within_their_ranges() -> None:
     assert torch.equal(many.shift, many.shift.round())
     assert 0.4 < many.mirror.float().mean() < 0.6
     assert many.order.sort(dim=1).values.equal(torch.arange(5).expand(500, 5))
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_draws_travel_in_one_piece(groups: int) -> None:
+    drawn = view(groups)
+    arrived = drawn._on(CPU)
+    for name, tensor in vars(drawn).items():
+        assert torch.equal(tensor, getattr(arrived, name)), name
+        assert tensor.dtype == getattr(arrived, name).dtype

@@ -3,17 +3,17 @@
 import copy
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
+from rotta.adapters.input_check import HALF, PixelRange, check_form
 from rotta.memory.bank import Bank
 
 _ALL_KEYS_MATCH = nn.Module().load_state_dict({})
-_HALF = (torch.float16, torch.bfloat16)
-_OVERSHOOT = 0.5  # what resizing may leave; far less than what mean and deviation do
 
 
 class _Method(ABCMeta):
@@ -55,6 +55,9 @@ class Adapter(nn.Module, metaclass=_Method):
     AUGMENTS: ClassVar[bool] = False
     """Whether it changes colours of images, which must be in [0, 1] then."""
 
+    LEARNS_FROM_ITS_PREDICTION: ClassVar[bool] = False
+    """Whether the pass that predicts is the one that is trained, and keeps its gradients."""
+
     FREE: ClassVar[tuple[str, ...]] = ("seed",)
     """Options that may differ between a saved state and the method that continues it."""
 
@@ -76,8 +79,11 @@ class Adapter(nn.Module, metaclass=_Method):
     """The network as it was given."""
 
     @abstractmethod
-    def predict_and_adapt(self, x: Tensor) -> Tensor:
-        """Logits, (B, num_classes), for checked images, (B, C, H, W); then learn from them."""
+    def infer(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes), for images, (B, C, H, W); changes nothing but random draws."""
+
+    def learn(self, x: Tensor, logits: Tensor) -> None:
+        """Learn from images, (B, C, H, W), and what was predicted, (B, num_classes)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Predict a batch, then adapt to it.
@@ -92,14 +98,46 @@ class Adapter(nn.Module, metaclass=_Method):
         Raises:
             ValueError: The batch cannot be used; nothing has changed.
         """
-        self._check_input(x)
+        return self._run(x, learn=True)
+
+    def predict(self, x: Tensor) -> Tensor:
+        """What calling the method would return, without adapting: nothing changes.
+
+        Args:
+            x: Images, as for :meth:`forward`.
+
+        Returns:
+            Logits, (B, num_classes).
+
+        Raises:
+            ValueError: The batch cannot be used.
+
+        Example:
+            >>> import rotta
+            >>> model = rotta.TENT(rotta.load_source("digits"), num_classes=10)
+            >>> x = torch.rand(8, 3, 32, 32)
+            >>> torch.equal(model.predict(x), model(x)), torch.equal(model.predict(x), model(x))
+            (True, True)
+        """
+        return self._run(x, learn=False)
+
+    def _run(self, x: Tensor, *, learn: bool) -> Tensor:
+        like = next((p for p in self.parameters() if p.is_floating_point()), None)
+        check_form(x, like, self._input_shape)
+        pixels = PixelRange(x)
         self.remember_start()
         # callers may predict under no_grad, inference_mode or autocast; learning needs none
         precise = torch.autocast(x.device.type, enabled=False)
         with torch.inference_mode(False), torch.no_grad(), precise:
-            logits = self.predict_and_adapt(x.clone() if x.is_inference() else x.detach())
-        self._input_shape = tuple(x.shape[1:])
-        return logits
+            x = x.clone() if x.is_inference() else x.detach()
+            with self._draws_given_back(always=not learn):
+                with torch.set_grad_enabled(learn and self.LEARNS_FROM_ITS_PREDICTION):
+                    logits = self.infer(x)
+                pixels.check(augmented_by=type(self).__name__ if self.AUGMENTS else None)
+            if learn:
+                self.learn(x, logits)
+                self._input_shape = tuple(x.shape[1:])
+        return logits.detach()
 
     def train(self, mode: bool = True) -> Self:
         """Only noted: in which mode its networks are is the method's own business."""
@@ -137,7 +175,7 @@ class Adapter(nn.Module, metaclass=_Method):
         for name, stored in copy.deepcopy(state).items():  # an optimiser would share its moments
             held = getattr(self, name)
             if isinstance(held, torch.optim.Optimizer):
-                held.load_state_dict(stored)
+                _load_optimiser(held, stored)
             elif isinstance(held, torch.Generator):
                 held.set_state(stored.cpu())
             else:
@@ -166,40 +204,20 @@ class Adapter(nn.Module, metaclass=_Method):
             super().load_state_dict(own, strict=False)
         return _ALL_KEYS_MATCH
 
-    def _check_input(self, x: Tensor) -> None:
-        like = next((p for p in self.parameters() if p.is_floating_point()), None)
-        if not isinstance(x, Tensor) or x.ndim != 4:
-            given = f"one{_shape_of(x)}" if isinstance(x, Tensor) else type(x).__name__
-            raise ValueError(f"images must be a tensor of shape (B, C, H, W), not {given}")
-        if x.numel() == 0:
-            raise ValueError("the batch is empty: leave it out")
-        if like is not None and like.dtype in _HALF:
-            raise ValueError(
-                f"the method was converted to {like.dtype}, in which small updates are lost: "
-                "convert it back with .float()"
-            )
-        if like is not None and x.device != like.device:
-            raise ValueError(
-                f"images are on {x.device}, the network on {like.device}: move one of them"
-            )
-        if not x.is_floating_point() or (like is not None and x.dtype != like.dtype):
-            wanted = like.dtype if like is not None else torch.float32
-            remedy = f"x.to({wanted})" if x.is_floating_point() else f"x.to({wanted}) / 255"
-            raise ValueError(f"images must be {wanted} in [0, 1], not {x.dtype}: {remedy}")
-        if self._input_shape is not None and x.shape[1:] != self._input_shape:
-            raise ValueError(
-                f"images have shape {tuple(x.shape[1:])}, those before had "
-                f"{tuple(self._input_shape)}: resize them, or reset() and start anew"
-            )
-        lowest, highest = torch.stack(torch.aminmax(x)).tolist()  # NaN if there is one
-        if not (math.isfinite(lowest) and math.isfinite(highest)):
-            raise ValueError("the batch holds NaN or infinite pixels: leave those images out")
-        if self.AUGMENTS and not (lowest >= -_OVERSHOOT and highest <= 1 + _OVERSHOOT):
-            raise ValueError(
-                f"images lie in {lowest:.3g} … {highest:.3g}, and {type(self).__name__} augments "
-                "images in [0, 1]: scale them, and put the normalisation by mean and deviation "
-                "into the network"
-            )
+    @contextmanager
+    def _draws_given_back(self, *, always: bool) -> Iterator[None]:
+        """Put the random state back: after an error, or always."""
+        generator: torch.Generator | None = getattr(self, "generator", None)
+        if generator is None:
+            yield
+            return
+        state, done = generator.get_state(), False
+        try:
+            yield
+            done = True
+        finally:
+            if always or not done:
+                generator.set_state(state)
 
 
 def logits_of(output: Any, num_classes: int | None = None) -> Tensor:
@@ -266,6 +284,17 @@ def check_at_least_one(**counts: int) -> None:
             raise ValueError(f"{name} must be 1 or more, a whole number, got {count!r}")
 
 
+def _load_optimiser(optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Take over its numbers; how it computes depends on the device, and stays as it is."""
+    own = [
+        {name: group[name] for name in ("fused", "capturable") if name in group}
+        for group in optimiser.param_groups
+    ]
+    optimiser.load_state_dict(state)
+    for group, flags in zip(optimiser.param_groups, own, strict=True):
+        group.update(flags)
+
+
 def _state_of(value: Any) -> Any:
     if isinstance(value, torch.optim.Optimizer):
         return value.state_dict()
@@ -287,7 +316,7 @@ def _check_network(net: nn.Module) -> None:
                 f"the network was built under inference_mode ({name}), so nothing in it can be "
                 "trained: build it outside"
             )
-        if parameter.dtype in _HALF:
+        if parameter.dtype in HALF:
             raise ValueError(
                 f"the network is in half precision ({name} is {parameter.dtype}): statistics and "
                 "small updates would be lost. Convert it with net.float()"

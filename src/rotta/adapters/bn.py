@@ -34,6 +34,6 @@ class BN(Adapter):
         copy = copy_sharing_weights(net)
         self.net = replace_batch_norms(copy, BatchStatNorm.from_batchnorm).eval()
 
-    def predict_and_adapt(self, x: Tensor) -> Tensor:
+    def infer(self, x: Tensor) -> Tensor:
         """Logits, (B, num_classes), by the statistics of this batch."""
         return self.logits(self.net, x)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from rotta.adapters.adam import adam
 from rotta.adapters.base import (
     Adapter,
     check_at_least_one,
@@ -85,25 +86,25 @@ class CoTTA(Adapter):
         self.source = _prepare(copy_sharing_weights(net))
         self.student = _prepare(copy.deepcopy(net)).requires_grad_(True)
         self.teacher = _prepare(copy.deepcopy(net))
-        self.optimiser = torch.optim.Adam(self.student.parameters(), lr=lr, betas=(0.9, 0.999))
+        self.optimiser = adam(self.student.parameters(), lr)
         self.generator = torch.Generator().manual_seed(seed)
 
-    def predict_and_adapt(self, x: Tensor) -> Tensor:
-        """The teacher's logits, (B, num_classes); then step, follow, restore."""
-        target = self._teacher_logits(x)
-        with torch.enable_grad():
-            log_p = self.logits(self.student, x).log_softmax(dim=1)
-            descend(-(target.softmax(dim=1) * log_p).sum(dim=1).mean(), self.optimiser)
-        student = list(self.student.parameters())
-        move_towards(list(self.teacher.parameters()), student, 1 - self.teacher_momentum)
-        self._restore(student)
-        return target
-
-    def _teacher_logits(self, x: Tensor) -> Tensor:
+    def infer(self, x: Tensor) -> Tensor:
+        """The teacher's logits, (B, num_classes), where it is needed averaged over views."""
         sure = self.logits(self.source, x).softmax(dim=1).amax(dim=1).mean()
         if sure >= self.confidence:
             return self.logits(self.teacher, x)
         return torch.stack(list(self._view_logits(x))).sum(dim=0) / self.passes
+
+    def learn(self, x: Tensor, logits: Tensor) -> None:
+        """Step towards the teacher's predictions; follow; restore."""
+        with torch.enable_grad():
+            log_p = self.logits(self.student, x).log_softmax(dim=1)
+            loss = -(logits.softmax(dim=1) * log_p).sum(dim=1).mean()
+        descend(loss, self.optimiser)
+        student = list(self.student.parameters())
+        move_towards(list(self.teacher.parameters()), student, 1 - self.teacher_momentum)
+        self._restore(student)
 
     def _view_logits(self, x: Tensor) -> Iterator[Tensor]:
         """Sums of the teacher's logits, (B, C), over as many views as go through it at once."""

@@ -55,7 +55,7 @@ class LAME(Adapter):
         head.register_forward_pre_hook(self._note_features, with_kwargs=True)
         self._features: Tensor | None = None
 
-    def predict_and_adapt(self, x: Tensor) -> Tensor:
+    def infer(self, x: Tensor) -> Tensor:
         """log Y, (B, num_classes): the corrected probabilities as logits."""
         p = self.logits(self.net, x).softmax(dim=1)
         if self._features is None:

@@ -6,6 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from rotta.adapters.adam import adam
 from rotta.adapters.base import (
     Adapter,
     check_at_least_one,
@@ -84,21 +85,23 @@ class NOTE(Adapter):
         trained = affine_parameters(self.net, (InstanceAwareNorm,))
         train_only(self.net, trained)
         self._norms = layers_of(self.net, InstanceAwareNorm)
-        self.optimiser = torch.optim.Adam(trained, lr=lr, betas=(0.9, 0.999))
+        self.optimiser = adam(trained, lr)
         self.generator = torch.Generator().manual_seed(seed)
         self.bank = PBRS(capacity, num_classes, self.generator).to(trained[0].device)
         self.samples_seen = 0
 
-    def predict_and_adapt(self, x: Tensor) -> Tensor:
-        """Infer by the running statistics, fill the reservoir, update when it is time."""
-        logits = self.logits(self.net, x)
+    def infer(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes), by the running statistics."""
+        return self.logits(self.net, x)
+
+    def learn(self, x: Tensor, logits: Tensor) -> None:
+        """Fill the reservoir, update when it is time."""
         label, uncertainty = logits.argmax(dim=1), entropy(logits)
         for part, update_is_due in cadence(self.samples_seen, len(x), self.update_every):
             self.bank.insert(x[part], label[part], uncertainty[part])
             self.samples_seen += part.stop - part.start
             if update_is_due:
                 self._update()
-        return logits
 
     def _update(self) -> None:
         """One step of entropy minimisation; the reservoir's statistics move the running ones."""

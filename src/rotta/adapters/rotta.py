@@ -6,6 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from rotta.adapters.adam import adam
 from rotta.adapters.base import (
     Adapter,
     check_at_least_one,
@@ -117,22 +118,24 @@ class RoTTA(Adapter):
         self._teacher_affine = affine_parameters(self.teacher, TRAINED_LAYERS)
         self._robust_norms = layers_of(self.student, RobustBatchNorm)
         self._robust_norms += layers_of(self.teacher, RobustBatchNorm)
-        self.optimiser = torch.optim.Adam(trained, lr=lr, betas=(0.9, 0.999))
+        self.optimiser = adam(trained, lr)
         self.generator = torch.Generator().manual_seed(seed)
         self.samples_seen = 0
         self.updates = 0
         self.bank.to(trained[0].device)
 
-    def predict_and_adapt(self, x: Tensor) -> Tensor:
-        """Algorithm: infer, fill the bank, update at every ``update_every``-th sample."""
-        logits = self.logits(self.teacher, x)
+    def infer(self, x: Tensor) -> Tensor:
+        """The teacher's logits, (B, num_classes)."""
+        return self.logits(self.teacher, x)
+
+    def learn(self, x: Tensor, logits: Tensor) -> None:
+        """Fill the bank; update at every ``update_every``-th sample."""
         label, uncertainty = logits.argmax(dim=1), entropy(logits)
         for part, update_is_due in cadence(self.samples_seen, len(x), self.update_every):
             self.bank.insert(x[part], label[part], uncertainty[part])
             self.samples_seen += part.stop - part.start
             if update_is_due:
                 self._update()
-        return logits
 
     def _update(self) -> None:
         """One step of robust training on the bank (Eqs. 7 to 11)."""

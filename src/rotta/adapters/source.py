@@ -24,6 +24,6 @@ class Source(Adapter):
         super().__init__(net, num_classes)
         self.net = copy_sharing_weights(net).eval()  # a copy has its own mode
 
-    def predict_and_adapt(self, x: Tensor) -> Tensor:
+    def infer(self, x: Tensor) -> Tensor:
         """Logits, (B, num_classes)."""
         return self.logits(self.net, x)

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from rotta.adapters.adam import adam
 from rotta.adapters.base import Adapter, check_between, descend, exact_entropy
 from rotta.nn.batch_stats import trainable_on_batch_statistics
 
@@ -30,17 +31,20 @@ class TENT(Adapter):
     """
 
     STATE = ("optimiser",)
+    LEARNS_FROM_ITS_PREDICTION = True
 
     def __init__(self, net: nn.Module, num_classes: int, *, lr: float = 1e-3) -> None:
         super().__init__(net, num_classes)
         check_between(0, math.inf, lr=lr)
         self.net, trained = trainable_on_batch_statistics(net)
-        self.optimiser = torch.optim.Adam(trained, lr=lr, betas=(0.9, 0.999))
+        self.optimiser = adam(trained, lr)
 
-    def predict_and_adapt(self, x: Tensor) -> Tensor:
-        """Logits, (B, num_classes); then one step."""
+    def infer(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes), by the statistics of this batch."""
+        return self.logits(self.net, x)
+
+    def learn(self, _: Tensor, logits: Tensor) -> None:
+        """One step on what was predicted."""
         with torch.enable_grad():
-            logits = self.logits(self.net, x)
             loss = exact_entropy(logits).mean()
-            descend(loss, self.optimiser)
-        return logits.detach()
+        descend(loss, self.optimiser)

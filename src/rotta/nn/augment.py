@@ -71,8 +71,22 @@ class StrongView:
             sigma=uniform(0.001, 0.5),
             mirror=zero_to_one() < 0.5,
         )
-        there = {name: tensor.to(device) for name, tensor in vars(drawn).items()}
-        return cls(**there | {"order": order})
+        return drawn if device.type == "cpu" else drawn._on(device)
+
+    def _on(self, device: torch.device) -> "StrongView":
+        """All but the order moved to a device, in one transfer that nobody waits for."""
+        moving = {name: t.view(len(t), -1) for name, t in vars(self).items() if name != "order"}
+        packed = torch.cat([t.to(torch.float32) for t in moving.values()], dim=1)
+        if device.type == "cuda":
+            packed = packed.pin_memory()
+        arrived = packed.to(device, non_blocking=True).split(
+            [t.shape[1] for t in moving.values()], 1
+        )
+        there = {
+            name: t.view_as(getattr(self, name)).to(getattr(self, name).dtype)
+            for name, t in zip(moving, arrived, strict=True)
+        }
+        return StrongView(**there | {"order": self.order})
 
 
 def drawn_strong_views(
@@ -196,7 +210,7 @@ def _hue(x: Tensor, shift: Tensor) -> Tensor:
     )
     turned = sector + 6 * shift
     # channel n of HSV→RGB: V − C·max(0, min(k, 4 − k, 1)) with k = (n + H) mod 6, n = 5, 3, 1
-    offsets = torch.tensor([5.0, 3.0, 1.0], device=x.device, dtype=x.dtype).view(1, 3, 1, 1)
+    offsets = torch.arange(5, 0, -2, device=x.device, dtype=x.dtype).view(1, 3, 1, 1)
     k = (turned + offsets) % 6
     return value - chroma * torch.minimum(k, 4 - k).clamp(0, 1)
 

@@ -1,4 +1,4 @@
-"""Means and variances, by whatever is fastest: ``torch.var_mean`` is ten times slower on CPUs."""
+"""Means and variances by BatchNorm's own kernel: ``torch.var_mean`` is several times slower."""
 
 import torch
 from torch import Tensor
@@ -12,11 +12,8 @@ def channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
         >>> var.tolist(), mean.tolist()
         ([1.0], [2.0])
     """
-    if x.device.type == "cpu":
-        mean, var = torch.batch_norm_update_stats(x.detach(), None, None, 0.0)
-        return var, mean
-    axes = [axis for axis in range(x.ndim) if axis != 1]
-    return torch.var_mean(x.detach(), dim=axes, correction=0)
+    mean, var = torch.batch_norm_update_stats(x.detach(), None, None, 0.0)
+    return var, mean
 
 
 def instance_moments(x: Tensor) -> tuple[Tensor, Tensor]:

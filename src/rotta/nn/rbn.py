@@ -1,12 +1,10 @@
 """Robust batch normalisation (RoTTA, Sec. 3.2): global statistics that the memory bank moves."""
 
-from typing import Any
-
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd import Function
-from torch.autograd.function import FunctionCtx
 
+from rotta.nn.mixed_norm import MixedNorm
 from rotta.nn.moments import channel_moments
 from rotta.nn.trained_norm import BatchNorm, TrainedNorm, trained
 
@@ -59,71 +57,21 @@ class RobustBatchNorm(TrainedNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise (B, C, …)."""
-        if not self.training:
-            return torch.nn.functional.batch_norm(
-                x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
-            )
-        var, mean = channel_moments(x)  # Eqs. 1 and 2
-        self.running_mean.lerp_(mean, self.alpha)  # Eq. 4
-        self.running_var.lerp_(var, self.alpha)  # Eq. 5
-        # cloned: the next update moves the stored statistics before this one's backward may run
-        output: Tensor = _Normalise.apply(  # type: ignore[no-untyped-call]
-            x,
-            self.weight,
-            self.bias,
-            mean,
-            self.running_mean.clone(),
-            self.running_var.clone(),
-            self.alpha,
-            self.eps,
+        if self.training:
+            var, mean = channel_moments(x)  # Eqs. 1 and 2
+            held = [self.running_mean, self.running_var]
+            torch._foreach_lerp_(held, [mean, var], self.alpha)  # Eqs. 4 and 5
+            if torch.is_grad_enabled():
+                # a copy: a layer that is used twice moves its statistics before the backward pass
+                mixed_mean, mixed_var = torch.stack(held).unbind()
+                output: Tensor = MixedNorm.apply(  # type: ignore[no-untyped-call]
+                    x, self.weight, self.bias, mean, mixed_mean, mixed_var, self.alpha, self.eps
+                )
+                return output
+        return F.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
         )
-        return output
 
     def extra_repr(self) -> str:
         """For printing the network."""
         return f"{len(self.weight)}, alpha={self.alpha}, eps={self.eps}"
-
-
-class _Normalise(Function):
-    """Eq. 3 with mixed statistics μ = (1-α)·μ_g + α·μ_b, σ² likewise; closed-form backward.
-
-    With r = 1/√(σ² + ε), x̂ = (x − μ)·r, g = γ·∂L/∂y and N values per channel,
-
-        ∂L/∂x = r·(g − α/N·Σg − α/N·r·(x − μ_b)·Σ(g·x̂)),   ∂L/∂γ = Σ(∂L/∂y·x̂),   ∂L/∂β = Σ∂L/∂y
-
-    since μ_b and σ²_b enter with weight α. At α = 1 this is ordinary batch normalisation.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: FunctionCtx,
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        batch_mean: Tensor,
-        mean: Tensor,
-        var: Tensor,
-        alpha: float,
-        eps: float,
-    ) -> Tensor:
-        ctx.save_for_backward(x, weight, batch_mean, mean, var)
-        ctx.alpha, ctx.eps = alpha, eps  # type: ignore[attr-defined]
-        return torch.nn.functional.batch_norm(x, mean, var, weight, bias, eps=eps)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, batch_mean, mean, var = ctx.saved_tensors
-        axes = [axis for axis in range(x.ndim) if axis != 1]
-        shape = [1, -1] + [1] * (x.ndim - 2)
-        scale = torch.rsqrt(var + ctx.eps)
-        grad_bias = grad.sum(axes)
-        grad_weight = (grad * x).sum(axes).sub(mean * grad_bias).mul(scale)
-        if not ctx.needs_input_grad[0]:
-            return None, grad_weight, grad_bias, None, None, None, None, None
-        # ∂L/∂x = a·∂L/∂y + b·x + c, with a, b, c per channel
-        share = ctx.alpha * x.shape[1] / x.numel()
-        a = weight * scale
-        b = -share * scale.square() * weight * grad_weight
-        c = -share * a * grad_bias - b * batch_mean
-        grad_x = grad * a.view(shape) + (x * b.view(shape) + c.view(shape))
-        return grad_x, grad_weight, grad_bias, None, None, None, None, None
