@@ -36,7 +36,8 @@ class PlainCSTU:
             if sum(occupation) < self.capacity:
                 search: list[int] = []
             else:
-                search = [c for c, o in enumerate(occupation) if o == max(occupation)]
+                most = max(occupation)
+                search = [c for c, o in enumerate(occupation) if o == most]
         else:
             search = [label]
         if not search:

@@ -21,6 +21,7 @@ def present(bank: Bank, names: list[int], labels: list[int], entropies: list[flo
 
 def contents(bank: Bank) -> set[tuple[int, int, int]]:
     """(name, label, age) of all that it holds."""
-    held = bank.held()
-    names = bank.images[held][:, 0, 0, 0].round().long().tolist() if len(held) else []
-    return set(zip(names, bank.label[held].tolist(), bank.age[held].tolist(), strict=True))
+    size = bank.size()
+    names = bank.images[:size, 0, 0, 0].round().long().tolist() if size else []
+    labels, ages = bank.label[:size].tolist(), bank.age[:size].tolist()
+    return set(zip(names, labels, ages, strict=True))

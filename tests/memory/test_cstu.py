@@ -8,9 +8,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_cstu import PlainCSTU
-from presenting import contents, present
+from plain_cstu import Item, PlainCSTU
+from presenting import contents, images_of, present
 
+from rotta.memory import cstu_line
 from rotta.memory.cstu import CSTU, timeliness
 
 # few distinct entropies make ties; long runs of one class make full classes
@@ -51,11 +52,15 @@ def test_it_is_algorithm_1(
         assert len(bank) == sum(len(items) for items in plain.bank)
 
 
+@pytest.mark.parametrize("ahead", [0, cstu_line._AHEAD])
 @pytest.mark.parametrize("num_classes", [2, 10, 64, 100])
 @pytest.mark.parametrize("capacity", [64, 100])
-def test_it_is_algorithm_1_at_the_papers_size(capacity: int, num_classes: int) -> None:
+def test_it_is_algorithm_1_at_the_papers_size(
+    capacity: int, num_classes: int, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Long correlated streams, as the method meets them: bursts of classes, rounded entropies."""
-    for seed in range(12):
+    monkeypatch.setattr(cstu_line, "_AHEAD", ahead)
+    for seed in range(6):
         random = np.random.default_rng(seed)
         plain, bank = PlainCSTU(capacity, num_classes), CSTU(capacity, num_classes)
         labels = np.repeat(random.integers(num_classes, size=60), random.integers(1, 25, size=60))
@@ -69,9 +74,55 @@ def test_it_is_algorithm_1_at_the_papers_size(capacity: int, num_classes: int) -
             assert contents(bank) == plain.contents()
 
 
-def test_a_prediction_that_is_no_number_does_not_stay() -> None:
+def full_of(label: np.ndarray, uncertainty: np.ndarray) -> tuple[PlainCSTU, CSTU]:
+    """The same full bank twice; one class more than it holds can come."""
+    capacity, num_classes = len(label), int(label.max()) + 2
+    plain, bank = PlainCSTU(capacity, num_classes), CSTU(capacity, num_classes)
+    for name, (own, entropy) in enumerate(zip(label.tolist(), uncertainty.tolist(), strict=True)):
+        plain.bank[own].append(Item(name, entropy, capacity - name))
+    bank.images = images_of(list(range(capacity))).clone()
+    bank.label.copy_(torch.from_numpy(label))
+    bank.uncertainty.copy_(torch.from_numpy(uncertainty))
+    bank.arrived.copy_(torch.arange(capacity))
+    bank.clock.fill_(capacity)
+    return plain, bank
+
+
+@pytest.mark.parametrize("num_classes", [9, 1500, 2500])
+def test_it_is_algorithm_1_in_a_large_bank(num_classes: int) -> None:
+    random = np.random.default_rng(num_classes)
+    label = np.sort(random.integers(num_classes, size=2000))
+    plain, bank = full_of(label, random.random(2000))
+    names = list(range(2000, 2080))
+    labels = random.integers(num_classes, size=80).tolist()
+    entropies = random.random(80).round(1).tolist()
+    present(bank, names, labels, entropies)
+    for name, own, entropy in zip(names, labels, entropies, strict=True):
+        plain.insert(name, own, entropy)
+    assert contents(bank) == plain.contents()
+    assert {name for name, _, _ in contents(bank)} & set(names)
+
+
+def test_single_precision_decides_as_double_does() -> None:
+    """The entropies come in the network's precision; what is made of them does not stay there."""
+    single, double = CSTU(16, 10), CSTU(16, 10)
+    draws = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        x = torch.rand(30, 3, 1, 1, generator=draws)
+        label = torch.randint(10, (30,), generator=draws)
+        entropy = torch.rand(30, generator=draws)
+        entropy[::7] = math.nan
+        single.insert(x, label, entropy)
+        double.insert(x, label, entropy.double())
+        for name, tensor in single.state_dict().items():
+            assert torch.equal(tensor, double.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("no_number", [math.nan, math.inf])
+def test_a_prediction_that_is_no_number_does_not_stay(no_number: float) -> None:
     bank = CSTU(4, 2)
-    present(bank, [0, 1], [0, 0], [math.nan, 0.1])
+    present(bank, [0, 1], [0, 0], [no_number, 0.1])
+    assert bank.uncertainty[0] == math.log(2)
     present(bank, list(range(2, 30)), [0] * 28, [0.1] * 28)
     assert 0 not in {name for name, _, _ in contents(bank)}
 

@@ -1,5 +1,6 @@
-"""The kernel decides what the host decides, and what Algorithm 1 holds; needs a GPU."""
+"""The kernels do what the host does, and hold what Algorithm 1 holds; needs a GPU."""
 
+import math
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
@@ -11,7 +12,7 @@ from plain_cstu import PlainCSTU
 from presenting import contents, images_of, present
 from torch import Tensor
 
-from rotta.memory import cstu_cuda, cstu_host
+from rotta.memory import cstu_cuda
 from rotta.memory.cstu import CSTU
 
 pytestmark = [
@@ -136,26 +137,58 @@ def any_state(capacity: int, num_classes: int, held: int, seed: int) -> dict[str
     label = torch.randint(num_classes, (capacity,), generator=draws)
     label[held:] = -1
     return {
+        "images": torch.rand(capacity, 3, 4, 4, generator=draws),
         "label": label,
         "arrived": torch.randperm(5000, generator=draws)[:capacity],
         "clock": torch.tensor(5000),
-        "weighted": torch.rand(capacity, generator=draws, dtype=torch.float64),
-        "new_label": torch.randint(num_classes, (64,), generator=draws),
-        "new_weighted": torch.rand(64, generator=draws, dtype=torch.float64),
+        "uncertainty": torch.rand(capacity, generator=draws, dtype=torch.float64),
     }
 
 
-@pytest.mark.parametrize(("capacity", "num_classes"), SIZES)
+@pytest.mark.parametrize(
+    ("capacity", "num_classes"), [*SIZES, (64, 10_000), (4096, 10), (4096, 1000), (4096, 10_000)]
+)
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_the_decision_from_any_state(capacity: int, num_classes: int, share: float) -> None:
+def test_inserting_into_any_state(capacity: int, num_classes: int, share: float) -> None:
     for seed in range(5):
-        here = any_state(capacity, num_classes, int(share * capacity), seed)
-        there = {name: tensor.cuda() for name, tensor in here.items()}
-        on_gpu = cstu_cuda.decide(**there, num_classes=num_classes, lambda_t=1.0)
-        on_host = cstu_host.decide(**here, num_classes=num_classes, lambda_t=1.0)
-        assert torch.equal(on_gpu.cpu(), on_host)
-        assert torch.equal(there["label"].cpu(), here["label"])
-        assert torch.equal(there["arrived"].cpu(), here["arrived"])
+        state = any_state(capacity, num_classes, int(share * capacity), seed)
+        draws = torch.Generator().manual_seed(seed)
+        x = torch.rand(64, 3, 4, 4, generator=draws)
+        label = torch.randint(num_classes, (64,), generator=draws)
+        entropy = torch.rand(64, generator=draws)
+        on_gpu, on_host = beside(capacity, num_classes)
+        for bank in (on_gpu, on_host):
+            device = bank.label.device
+            bank.load_state_dict(state)
+            bank.insert(x.to(device), label.to(device), entropy.to(device))
+        assert_same_banks(on_gpu, on_host)
+
+
+@pytest.mark.parametrize("no_number", [math.nan, math.inf, -math.inf])
+def test_entropies_that_are_no_number(no_number: float) -> None:
+    on_gpu, on_host = beside(16, 4)
+    for start in (0, 40, 80):
+        names = list(range(start, start + 40))
+        entropies = [no_number if i % 9 == 0 else i % 5 / 5 for i in names]
+        for bank in (on_gpu, on_host):
+            present(bank, names, [i % 4 for i in names], entropies)
+        assert_same_banks(on_gpu, on_host)
+
+
+@pytest.mark.parametrize("stored", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("given", [torch.contiguous_format, torch.channels_last])
+def test_images_in_any_layout(stored: torch.memory_format, given: torch.memory_format) -> None:
+    """Larger than what one program moves, and not a multiple of it."""
+    on_gpu, on_host = beside(16, 4)
+    draws = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        x = torch.rand(20, 3, 33, 29, generator=draws)
+        label = torch.randint(4, (20,), generator=draws)
+        entropy = torch.rand(20, generator=draws)
+        on_host.insert(x, label, entropy)
+        on_gpu.insert(x.cuda().contiguous(memory_format=given), label.cuda(), entropy.cuda())
+        on_gpu.images = on_gpu.images.contiguous(memory_format=stored)
+        assert_same_banks(on_gpu, on_host)
 
 
 def test_ages_beyond_a_thousand_still_count() -> None:
@@ -214,5 +247,28 @@ def test_inserting_does_not_wait_for_the_gpu() -> None:
     x = torch.rand(64, 3, 8, 8, device="cuda")
     label = torch.arange(64, device="cuda") % 10
     bank.insert(x, label, x.mean((1, 2, 3)))  # compiles the kernel
+    assert bank.size() == 64
     torch.cuda.set_sync_debug_mode("error")
     bank.insert(x, label, x.mean((1, 2, 3)))
+    assert bank.size() == 64
+
+
+def test_a_cuda_graph_can_hold_it() -> None:
+    """Replayed on other samples it does what inserting them does; the clock goes on."""
+    on_gpu, on_host = beside(64, 10)
+    x = torch.zeros(48, 3, 8, 8, device="cuda")
+    label, entropy = x.new_zeros(48, dtype=torch.int64), x.new_zeros(48)
+    on_gpu.insert(x, label, entropy)  # compiles the kernels, allocates the images
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        on_gpu.insert(x, label, entropy)
+    on_gpu.load_state_dict({**CSTU(64, 10).state_dict(), "images": torch.zeros(64, 3, 8, 8)})
+    draws = torch.Generator().manual_seed(0)
+    for _ in range(6):
+        x.copy_(torch.rand(x.shape, generator=draws))
+        label.copy_(torch.randint(10, label.shape, generator=draws))
+        entropy.copy_(torch.rand(48, generator=draws))
+        graph.replay()
+        on_host.insert(x.cpu(), label.cpu(), entropy.cpu())
+        assert_same_banks(on_gpu, on_host)
+    assert on_gpu.clock == 6 * 48

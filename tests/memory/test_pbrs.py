@@ -50,8 +50,9 @@ def test_it_is_the_plain_reservoir(
         for name, label in zip(names, part, strict=True):
             draw = torch.rand(3, generator=draws, dtype=torch.float64).tolist()
             plain.insert(name, label, draw)
-        held = bank.images[bank.held()][:, 0, 0, 0].long().tolist()
-        assert list(zip(held, bank.label[bank.held()].tolist(), strict=True)) == plain.held
+        size = bank.size()
+        held = bank.images[:size, 0, 0, 0].long().tolist()
+        assert list(zip(held, bank.label[:size].tolist(), strict=True)) == plain.held
         assert bank.seen.tolist() == [plain.seen[c] for c in range(num_classes)]
 
 

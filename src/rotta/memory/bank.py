@@ -13,6 +13,9 @@ EMPTY = -1
 class Bank(nn.Module, ABC):
     """N places on the model's device; all of its state is buffers.
 
+    Places fill in order and are never left empty: what is held lies in the first ``size()``
+    places, so ``images[:size()]`` needs no copy.
+
     Args:
         capacity: N.
 
@@ -31,6 +34,7 @@ class Bank(nn.Module, ABC):
     def __init__(self, capacity: int) -> None:
         super().__init__()
         self.capacity = capacity
+        self._is_full = False  # as far as the host knows; once it is, it stays so
         self.register_buffer("images", torch.empty(capacity, 0))
         self.register_buffer("label", torch.full((capacity,), EMPTY))
         self.register_buffer("arrived", torch.zeros(capacity, dtype=torch.int64))
@@ -54,43 +58,44 @@ class Bank(nn.Module, ABC):
         """
         return torch.where(self.label >= 0, self.clock - self.arrived, 0)
 
-    def held(self) -> Tensor:
-        """The places that hold something, (n,); asks the device how many."""
-        return (self.label >= 0).nonzero().squeeze(1)
+    def size(self) -> int:
+        """How many places hold something; asks the device only until the bank is full."""
+        if self._is_full:
+            return self.capacity
+        size = int((self.label >= 0).sum())
+        self._is_full = size == self.capacity
+        return size
 
     def __len__(self) -> int:
-        return len(self.held())
+        return self.size()
+
+    def held(self) -> Tensor:
+        """The places that hold something, (n,)."""
+        return torch.arange(self.size(), device=self.label.device)
 
     def make_room(self, x: Tensor) -> None:
         """Allocate the images on sight of the first batch."""
         if self.images.shape[1:] != x.shape[1:]:
             self.images = x.new_zeros(self.capacity, *x.shape[1:])
 
-    def move_in(self, x: Tensor, came_from: Tensor) -> None:
-        """Take over the images of those who came; no more than B places are touched.
+    def move_in(self, x: Tensor, place: Tensor, newcomer: Tensor) -> None:
+        """Take over the images of those who came.
 
         Args:
             x: Of each newcomer, (B, 3, H, W).
-            came_from: Which newcomer moved into each place, (N,); −1 for none.
+            place: The places that change hands, (n,), on the host.
+            newcomer: Which newcomer each goes to, (n,), on the host.
         """
-        newcomer, place = came_from.topk(min(len(x), self.capacity))
-        came = (newcomer >= 0).view(-1, *[1] * (x.ndim - 1))
-        moved = x[newcomer.clamp(min=0)].to(self.images.dtype)
-        self.images[place] = torch.where(came, moved, self.images[place])
+        if len(place):
+            # one by one: threads that share so little only wait for each other on a busy machine
+            new = x.unbind()
+            torch._foreach_copy_(
+                [self.images[p] for p in place.tolist()], [new[i] for i in newcomer.tolist()]
+            )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        self._is_full = False
         stored = state_dict.get(prefix + "images")
         if stored is not None and stored.shape != self.images.shape:
             self.images = self.images.new_zeros(stored.shape)
         super()._load_from_state_dict(state_dict, prefix, *rest)
-
-
-def fetch(held: Tensor, new: Tensor, came_from: Tensor) -> None:
-    """Take over a value per sample where somebody new came.
-
-    Args:
-        held: Of each place, (N,); changed in place.
-        new: Of each newcomer, (B,).
-        came_from: Which newcomer moved into each place, (N,); −1 for none.
-    """
-    held.copy_(torch.where(came_from >= 0, new[came_from.clamp(min=0)], held))

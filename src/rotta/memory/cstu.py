@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rotta.memory import cstu_cuda, cstu_host
-from rotta.memory.bank import Bank, fetch
+from rotta.memory.bank import Bank
 
 
 def timeliness(age: Tensor, capacity: int) -> Tensor:
@@ -44,35 +44,28 @@ class CSTU(Bank):
     """
 
     uncertainty: Tensor
+    _weights: Tensor
 
     def __init__(
         self, capacity: int, num_classes: int, *, lambda_t: float = 1.0, lambda_u: float = 1.0
     ) -> None:
         super().__init__(capacity)
         self.num_classes = num_classes
-        self.lambda_t = lambda_t
-        self.lambda_u = lambda_u
         self.register_buffer("uncertainty", torch.zeros(capacity, dtype=torch.float64))
+        # of Eq. 6; a prediction that is no number is as uncertain as can be
+        weights = [lambda_t, lambda_u / math.log(max(2, num_classes)), math.log(num_classes)]
+        weights_double = torch.tensor(weights, dtype=torch.float64)
+        self.register_buffer("_weights", weights_double, persistent=False)
 
     @torch.no_grad()
     def insert(self, x: Tensor, label: Tensor, uncertainty: Tensor) -> None:
         """Present samples in order, as Algorithm 1 does."""
         self.make_room(x)
-        # a prediction that is no number is as uncertain as can be
-        uncertainty = uncertainty.double().nan_to_num(nan=math.log(self.num_classes))
-        decide = cstu_cuda.decide if cstu_cuda.usable(self.label) else cstu_host.decide
-        # Eq. 6's second term; the first depends on the age, so it is left to the decision
-        weight = self.lambda_u / math.log(max(2, self.num_classes))
-        came_from = decide(
-            self.label,
-            self.arrived,
-            self.clock,
-            self.uncertainty * weight,
-            label,
-            uncertainty * weight,
-            num_classes=self.num_classes,
-            lambda_t=self.lambda_t,
-        )
-        self.clock += len(x)
-        fetch(self.uncertainty, uncertainty, came_from)
-        self.move_in(x, came_from)
+        held = self.label, self.arrived, self.uncertainty, self.clock
+        newcomers = label, uncertainty
+        if cstu_cuda.usable(self.label):
+            came_from = cstu_cuda.decide(*held, *newcomers, self._weights, self.num_classes)
+            cstu_cuda.move_in(self.images, x, came_from)
+        else:
+            moves = cstu_host.decide(*held, *newcomers, self._weights, self.num_classes)
+            self.move_in(x, *moves)

@@ -47,12 +47,13 @@ class PBRS(Bank):
         draws = torch.rand(size, generator=self.generator, dtype=torch.float64, device="cpu")
         held, seen = self.label.cpu().numpy(), self.seen.cpu().numpy()
         came_from = torch.from_numpy(_fill(held, seen, label.cpu().numpy(), draws.numpy()))
-        came_from = came_from.to(x.device)
         self.label.copy_(torch.from_numpy(held))
         self.seen.copy_(torch.from_numpy(seen))
-        self.arrived = torch.where(came_from >= 0, self.clock + came_from, self.arrived)
+        place = (came_from != EMPTY).nonzero().squeeze(1)
+        newcomer = came_from[place]
+        self.arrived[place.to(x.device)] = self.clock + newcomer.to(x.device)
         self.clock += len(x)
-        self.move_in(x, came_from)
+        self.move_in(x, place, newcomer)
 
 
 def _fill(
@@ -63,26 +64,30 @@ def _fill(
 ) -> NDArray[np.int64]:
     """Which newcomer ends up in each place, (N,), −1 for none; ``label`` and ``seen`` change."""
     came_from = np.full(len(label), EMPTY)
-    for i, own in enumerate(new_label.tolist()):
+    held = int(np.count_nonzero(label != EMPTY))
+    count = np.bincount(label[:held], minlength=len(seen))
+    for i, (own, draw) in enumerate(zip(new_label.tolist(), draws.tolist(), strict=True)):
         seen[own] += 1
-        room = np.flatnonzero(label == EMPTY)
-        place = int(room[0]) if len(room) else _given_way(label, int(seen[own]), own, draws[i])
-        if place != EMPTY:
-            label[place], came_from[place] = own, i
+        if held < len(label):
+            place, held = held, held + 1
+        else:
+            gives = _class_that_gives(count, int(seen[own]), own, draw)
+            if gives == EMPTY:
+                continue
+            places = np.flatnonzero(label == gives)
+            place = int(places[int(draw[1] * len(places))])
+            count[gives] -= 1
+        count[own] += 1
+        label[place], came_from[place] = own, i
     return came_from
 
 
-def _given_way(
-    label: NDArray[np.int64], seen_of_own: int, own: int, draw: NDArray[np.float64]
+def _class_that_gives(
+    count: NDArray[np.int64], seen_of_own: int, own: int, draw: list[float]
 ) -> int:
-    """The place that a full reservoir gives to a newcomer, or −1 to drop it."""
-    classes, counts = np.unique(label, return_counts=True)
-    largest = classes[counts == counts.max()]
-    if own in largest:
-        if draw[2] > counts.max() / seen_of_own:
-            return EMPTY
-        gives = own
-    else:
-        gives = largest[int(draw[0] * len(largest))]
-    places = np.flatnonzero(label == gives)
-    return int(places[int(draw[1] * len(places))])
+    """The class of which a full reservoir gives a place to a newcomer, or −1 to drop it."""
+    most = count.max()
+    if count[own] == most:
+        return own if draw[2] <= most / seen_of_own else EMPTY
+    largest = np.flatnonzero(count == most)
+    return int(largest[int(draw[0] * len(largest))])
