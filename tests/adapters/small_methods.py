@@ -69,7 +69,7 @@ def fingerprint(state: Any) -> str:
 def _feed(digest: Any, value: Any) -> None:
     if isinstance(value, Tensor):
         digest.update(f"{value.dtype}{tuple(value.shape)}".encode())
-        digest.update(value.detach().contiguous().numpy().tobytes())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
     elif isinstance(value, dict):
         for key, item in value.items():
             digest.update(repr(key).encode())

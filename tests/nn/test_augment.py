@@ -1,11 +1,21 @@
 """The strong view, step by step, and group by group."""
 
 import colorsys
+import math
 
 import pytest
 import torch
 
-from rotta.nn.augment import StrongView, _affine, _blur, _hue, _jitter, strong_view
+from rotta.nn.augment import (
+    StrongView,
+    _affine,
+    _blur,
+    _hue,
+    _jitter,
+    drawn_strong_views,
+    strong_view,
+)
+from rotta.nn.device_draws import device_generator
 
 CPU = torch.device("cpu")
 
@@ -49,7 +59,7 @@ def test_groups_are_separate_views() -> None:
     both = view(groups=2)
     together = strong_view(x, both, noise)
     for group, part in enumerate((slice(0, 3), slice(3, 6))):
-        alone = StrongView(**{name: t[group : group + 1] for name, t in vars(both).items()})
+        alone = both[group : group + 1]
         assert torch.allclose(together[part], strong_view(x[part], alone, noise[part]), atol=1e-6)
     assert not torch.allclose(together[:3], strong_view(x[:3], view(seed=9), noise[:3]), atol=0.01)
 
@@ -122,3 +132,56 @@ def test_draws_travel_in_one_piece(groups: int) -> None:
     for name, tensor in vars(drawn).items():
         assert torch.equal(tensor, getattr(arrived, name)), name
         assert tensor.dtype == getattr(arrived, name).dtype
+
+
+def drawn_one_by_one(
+    groups: int, height: int, width: int, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """The draws in the order that published results were made with, a call for each."""
+
+    def uniform(low: float, high: float, *shape: int) -> torch.Tensor:
+        return torch.rand((groups, *shape), generator=generator) * (high - low) + low
+
+    return {
+        "order": torch.stack([torch.randperm(5, generator=generator) for _ in range(groups)]),
+        "brightness": uniform(0.6, 1.4),
+        "contrast": uniform(0.7, 1.3),
+        "saturation": uniform(0.5, 1.5),
+        "hue": uniform(-0.06, 0.06),
+        "gamma": uniform(0.7, 1.3),
+        "angle": uniform(-math.pi / 12, math.pi / 12),
+        "shift": (uniform(-1.0, 1.0, 2) * torch.tensor([width / 8, height / 8])).round(),
+        "scale": uniform(0.9, 1.1),
+        "sigma": uniform(0.001, 0.5),
+        "mirror": torch.rand(groups, generator=generator) < 0.5,
+    }
+
+
+@pytest.mark.parametrize("groups", [1, 2, 7, 32, 100])
+def test_a_seed_keeps_its_draws(groups: int) -> None:
+    own, other = (torch.Generator().manual_seed(groups) for _ in range(2))
+    drawn = StrongView.draw(groups, 20, 33, own, CPU)
+    for name, expected in drawn_one_by_one(groups, 20, 33, other).items():
+        assert torch.equal(getattr(drawn, name), expected), name
+    assert torch.equal(own.get_state(), other.get_state())
+
+
+def test_packed_draws_stand_in_the_order_of_the_fields() -> None:
+    drawn = view(groups=3)
+    fields = drawn.packed(CPU).split_with_sizes([5, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1], dim=1)
+    for (name, expected), field in zip(vars(drawn).items(), fields, strict=True):
+        assert torch.equal(field, expected.float().view(3, -1)), name
+
+
+def test_every_view_has_noise_of_its_own_whatever_is_made_at_once() -> None:
+    x = torch.rand(2, 3, 8, 8)
+    generator = torch.Generator().manual_seed(5)
+    drawn = StrongView.draw(3, 8, 8, generator, CPU)
+    there = device_generator(generator, CPU)
+    expected = [
+        strong_view(x, drawn[i : i + 1], torch.randn(x.shape, generator=there)) for i in range(3)
+    ]
+    for at_once in (1, 2, 3):
+        generator.manual_seed(5)
+        views = torch.cat(list(drawn_strong_views(x, generator, views=3, at_once=at_once)))
+        assert torch.allclose(views, torch.cat(expected), atol=1e-6)

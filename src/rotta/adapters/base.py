@@ -251,21 +251,35 @@ def exact_entropy(logits: Tensor) -> Tensor:
     return -(logits.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1)
 
 
-def descend(loss: Tensor, optimiser: torch.optim.Optimizer) -> None:
+def descend(loss: Tensor, optimiser: torch.optim.Optimizer, scale: float | None = None) -> None:
     """One step of gradient descent.
+
+    Args:
+        loss: Of no dimension.
+        optimiser: Fused, where a scale is given.
+        scale: By which gradients are multiplied on their way. If one goes beyond all bounds in
+            spite of it, no step is taken.
 
     Raises:
         ValueError: Nothing that is trained took part in the loss.
     """
     optimiser.zero_grad(set_to_none=True)
     if loss.requires_grad:
-        loss.backward()  # type: ignore[no-untyped-call]
-    if all(p.grad is None for group in optimiser.param_groups for p in group["params"]):
+        loss.backward(None if scale is None else loss.new_full((), scale))  # type: ignore[no-untyped-call]
+    gradients = [p.grad for group in optimiser.param_groups for p in group["params"]]
+    if all(gradient is None for gradient in gradients):
         raise ValueError(
             "nothing that is trained took part in the prediction: the network reaches its layers "
             "past the module tree (a plain list, a closure), where copying cannot follow. Hold "
             "them as submodules"
         )
+    if scale is not None:
+        norms = torch.stack(torch._foreach_norm([g for g in gradients if g is not None]))
+        # PyTorch's own hooks for gradients that were scaled: the optimiser's kernel reads them
+        optimiser.found_inf = 1 - norms.isfinite().all().float()  # type: ignore[attr-defined]
+        optimiser.grad_scale = loss.new_full((), scale)  # type: ignore[attr-defined]
+    for group in optimiser.param_groups:
+        group["capturable"] = torch.cuda.is_current_stream_capturing()  # Adam wants to be told
     optimiser.step()
 
 
@@ -286,13 +300,10 @@ def check_at_least_one(**counts: int) -> None:
 
 def _load_optimiser(optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
     """Take over its numbers; how it computes depends on the device, and stays as it is."""
-    own = [
-        {name: group[name] for name in ("fused", "capturable") if name in group}
-        for group in optimiser.param_groups
-    ]
+    fused = [group["fused"] for group in optimiser.param_groups]
     optimiser.load_state_dict(state)
-    for group, flags in zip(optimiser.param_groups, own, strict=True):
-        group.update(flags)
+    for group, how in zip(optimiser.param_groups, fused, strict=True):
+        group["fused"], group["capturable"] = how, False
 
 
 def _state_of(value: Any) -> Any:

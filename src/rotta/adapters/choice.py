@@ -103,4 +103,4 @@ def _type_of(method: str, option: str) -> type:
     return cast(type, kind)
 
 
-_KINDS = {float: "a number", int: "a whole number", bool: "true or false"}
+_KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "a word"}

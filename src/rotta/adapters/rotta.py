@@ -1,7 +1,9 @@
 """RoTTA: Robust Test-Time Adaptation in Dynamic Scenarios (Yuan, Xie and Li, CVPR 2023)."""
 
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +22,9 @@ from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent
 from rotta.nn.augment import drawn_strong_views
 from rotta.nn.batch_stats import BatchStatNorm
+from rotta.nn.cuda_graphs import CudaGraphs, Result
+from rotta.nn.frozen_conv import Weights, freeze_convolutions
+from rotta.nn.fusion import fuse_relus
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import (
     OTHER_NORMS,
@@ -34,6 +39,9 @@ from rotta.nn.surgery import (
 )
 
 TRAINED_LAYERS = (RobustBatchNorm, BatchStatNorm, *OTHER_NORMS)
+PRECISIONS = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+LOSS_SCALES = {"float16": 2.0**12}
+"""By which a loss is multiplied where its gradients would fall below the smallest number."""
 
 
 class RoTTA(Adapter):
@@ -59,6 +67,12 @@ class RoTTA(Adapter):
             networks without BatchNorm, whose LayerNorm or GroupNorm γ and β are then trained.
         balanced_bank: False: the last N samples instead of CSTU (ablation).
         robust_training: False: entropy minimisation without a teacher (ablation).
+        graphs: Record the prediction and the update as CUDA graphs once, and replay them as a
+            whole, so that launching takes no time; by default on CUDA. What the network's Python
+            code does besides computing (printing, counting) is not repeated then: False for a
+            network where that matters.
+        precision: In which the network computes: ``"float32"``, or on CUDA ``"float16"`` or
+            ``"bfloat16"``. Statistics, γ, β and losses stay in float32.
         seed: Of the strong views.
 
     Raises:
@@ -74,6 +88,7 @@ class RoTTA(Adapter):
 
     STATE = ("optimiser", "generator", "samples_seen", "updates")
     AUGMENTS = True
+    FREE = ("seed", "graphs", "precision")
 
     bank: CSTU | Recent
 
@@ -92,6 +107,8 @@ class RoTTA(Adapter):
         robust_norm: bool = True,
         balanced_bank: bool = True,
         robust_training: bool = True,
+        graphs: bool | None = None,
+        precision: str = "float32",
         seed: int = 0,
     ) -> None:
         super().__init__(net, num_classes)
@@ -99,12 +116,16 @@ class RoTTA(Adapter):
         check_between(0, 1, alpha=alpha, nu=nu)
         check_between(0, math.inf, lambda_t=lambda_t, lambda_u=lambda_u, lr=lr)
         _check_adaptable(net, robust_norm)
+        _check_speed(net, graphs, precision)
         self.capacity = capacity
         self.update_every = update_every
         self.nu = nu
         self.balanced_bank = balanced_bank
         self.robust_training = robust_training
-        prepare = partial(_prepare, net, alpha=alpha, robust_norm=robust_norm)
+        self.precision = precision
+        prepare = partial(
+            _prepare, net, alpha=alpha, robust_norm=robust_norm, precision=precision, made={}
+        )
         self.student = prepare()
         self.teacher = prepare() if robust_training else self.student
         self.bank = (
@@ -123,10 +144,12 @@ class RoTTA(Adapter):
         self.samples_seen = 0
         self.updates = 0
         self.bank.to(trained[0].device)
+        graphs = trained[0].is_cuda if graphs is None else graphs
+        self._graphs = CudaGraphs() if graphs else None
 
     def infer(self, x: Tensor) -> Tensor:
         """The teacher's logits, (B, num_classes)."""
-        return self.logits(self.teacher, x)
+        return self._run_fast(self._teacher_logits, x)
 
     def learn(self, x: Tensor, logits: Tensor) -> None:
         """Fill the bank; update at every ``update_every``-th sample."""
@@ -139,29 +162,69 @@ class RoTTA(Adapter):
 
     def _update(self) -> None:
         """One step of robust training on the bank (Eqs. 7 to 11)."""
-        held = self.bank.held()
-        weak = self.bank.images[held]
-        age = self.bank.age[held] if self.balanced_bank else torch.zeros_like(held)
-        with torch.enable_grad(), layers_training(self._robust_norms):
-            descend(self._loss(weak, age), self.optimiser)
+        size = self.bank.size()
+        weak, age = self.bank.images[:size], self.bank.age[:size]
+        if not self.balanced_bank:
+            age = torch.zeros_like(age)
+        strong = weak
         if self.robust_training:
-            move_towards(self._teacher_affine, self._student_affine, self.nu)
-        self.updates += 1
-
-    def _loss(self, weak: Tensor, age: Tensor) -> Tensor:
-        if not self.robust_training:
-            return exact_entropy(self.logits(self.student, weak)).mean()
-        with torch.no_grad():
-            target = self.logits(self.teacher, weak).softmax(dim=1)
             # one draw of parameters for the whole bank, as in the published implementation
             (strong,) = drawn_strong_views(weak, self.generator)
-        log_p = self.logits(self.student, strong).log_softmax(dim=1)
+        weight = timeliness(age.to(weak.dtype), self.capacity)
+        self._run_fast(self._descend, weak, strong, weight)
+        self.updates += 1
+
+    def _descend(self, weak: Tensor, strong: Tensor, weight: Tensor) -> None:
+        """Statistics, gradient, step, and the teacher's step (Eq. 11)."""
+        with layers_training(self._robust_norms):
+            with torch.enable_grad():
+                loss = self._loss(weak, strong, weight)
+            descend(loss, self.optimiser, LOSS_SCALES.get(self.precision))
+        if self.robust_training:
+            move_towards(self._teacher_affine, self._student_affine, self.nu)
+
+    def _loss(self, weak: Tensor, strong: Tensor, weight: Tensor) -> Tensor:
+        if not self.robust_training:
+            return exact_entropy(self._logits(self.student, weak)).mean()
+        with torch.no_grad():
+            target = self._teacher_logits(weak).softmax(dim=1)
+        log_p = self._logits(self.student, strong).log_softmax(dim=1)
         # Eq. 9 without its constant 1/C, which Adam would cancel
         cross_entropy = -(target * log_p).sum(dim=1)
-        return (timeliness(age.to(log_p.dtype), self.capacity) * cross_entropy).mean()
+        return (weight * cross_entropy).mean()
+
+    def _teacher_logits(self, x: Tensor) -> Tensor:
+        return self._logits(self.teacher, x)
+
+    def _logits(self, net: nn.Module, x: Tensor) -> Tensor:
+        """Logits in the images' own precision, computed in the chosen one."""
+        if self.precision == "float32":
+            return self.logits(net, x)
+        with torch.autocast(x.device.type, dtype=PRECISIONS[self.precision]):
+            return self.logits(net, x).to(x.dtype)
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """PyTorch's hook for :meth:`load_state_dict`."""
+        super().set_extra_state(state)
+        self._forget_graphs()  # the optimiser has new tensors
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """PyTorch's hook for :meth:`to` and its like."""
+        self._forget_graphs()
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
+
+    def _run_fast(self, function: Callable[..., Result], *inputs: Tensor) -> Result:
+        return function(*inputs) if self._graphs is None else self._graphs.run(function, *inputs)
+
+    def _forget_graphs(self) -> None:
+        if self._graphs is not None:
+            self._graphs.forget()
 
 
-def _prepare(net: nn.Module, *, alpha: float, robust_norm: bool) -> nn.Module:
+def _prepare(
+    net: nn.Module, *, alpha: float, robust_norm: bool, precision: str, made: dict[int, Weights]
+) -> nn.Module:
     """A copy with its own normalisation layers, frozen, in evaluation mode."""
     make = (
         partial(RobustBatchNorm.from_batchnorm, alpha=alpha)
@@ -169,7 +232,28 @@ def _prepare(net: nn.Module, *, alpha: float, robust_norm: bool) -> nn.Module:
         else BatchStatNorm.from_batchnorm
     )
     copy = replace_batch_norms(copy_sharing_weights(net), make)
-    return copy.requires_grad_(False).eval()
+    copy = fuse_relus(copy.requires_grad_(False).eval())
+    if precision != "float32":
+        freeze_convolutions(copy, PRECISIONS[precision], made)
+    return copy
+
+
+def _check_speed(net: nn.Module, graphs: bool | None, precision: str) -> None:
+    if precision not in ("float32", *PRECISIONS):
+        raise ValueError(
+            f"precision must be one of float32, {', '.join(PRECISIONS)}, not {precision!r}"
+        )
+    on_cuda = all(p.is_cuda for p in net.parameters())
+    if graphs and not on_cuda:
+        raise ValueError(
+            "graphs=True records CUDA graphs: move the network to a CUDA device before you wrap "
+            "it, or leave the option out"
+        )
+    if precision != "float32" and not on_cuda:
+        raise ValueError(
+            f"precision={precision!r} is faster on CUDA devices only: move the network to one "
+            "before you wrap it, or leave the option out"
+        )
 
 
 def _check_adaptable(net: nn.Module, robust_norm: bool) -> None:

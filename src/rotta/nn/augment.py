@@ -12,11 +12,29 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from rotta.nn import augment_cuda
 from rotta.nn.device_draws import device_generator
 
 GREY = (0.2989, 0.587, 0.114)
 BLUR_RADIUS = 2
+NOISE = 0.005
 _COLOUR_STEPS = 5
+_CPU = torch.device("cpu")
+_RANGES = (
+    (0.6, 1.4),  # brightness
+    (0.7, 1.3),  # contrast
+    (0.5, 1.5),  # saturation
+    (-0.06, 0.06),  # hue
+    (0.7, 1.3),  # gamma
+    (-math.pi / 12, math.pi / 12),  # angle
+    (-1.0, 1.0),  # shift, in shares of its reach: two numbers
+    (-1.0, 1.0),
+    (0.9, 1.1),  # scale
+    (0.001, 0.5),  # sigma
+    (0.0, 1.0),  # mirror, below a half
+)
+_LOWEST = torch.tensor([[low] for low, _ in _RANGES], dtype=torch.float32, device=_CPU)
+_SPAN = torch.tensor([[high - low] for low, high in _RANGES], dtype=torch.float32, device=_CPU)
 
 
 @dataclass(frozen=True)
@@ -43,50 +61,54 @@ class StrongView:
         cls, groups: int, height: int, width: int, generator: torch.Generator, device: torch.device
     ) -> "StrongView":
         """Draw on the generator's device, the CPU, so that every device sees the same views."""
-
-        def zero_to_one(*shape: int) -> Tensor:
-            size = (groups, *shape)
-            return torch.rand(size, generator=generator, dtype=torch.float32, device="cpu")
-
-        def uniform(low: float, high: float, *shape: int) -> Tensor:
-            return zero_to_one(*shape) * (high - low) + low
-
         order = torch.stack(
-            [
-                torch.randperm(_COLOUR_STEPS, generator=generator, device="cpu")
-                for _ in range(groups)
-            ]
+            [torch.randperm(_COLOUR_STEPS, generator=generator, device=_CPU) for _ in range(groups)]
         )
-        reach = torch.tensor([width / 8, height / 8], dtype=torch.float32, device="cpu")
-        drawn = cls(
+        size = len(_RANGES), groups
+        drawn = torch.rand(size, generator=generator, dtype=torch.float32, device=_CPU)
+        drawn = drawn * _SPAN + _LOWEST
+        brightness, contrast, saturation, hue, gamma, angle, _, _, scale, sigma, mirror = drawn
+        reach = torch.tensor([width / 8, height / 8], dtype=torch.float32, device=_CPU)
+        return cls(
             order=order,
-            brightness=uniform(0.6, 1.4),
-            contrast=uniform(0.7, 1.3),
-            saturation=uniform(0.5, 1.5),
-            hue=uniform(-0.06, 0.06),
-            gamma=uniform(0.7, 1.3),
-            angle=uniform(-math.pi / 12, math.pi / 12),
-            shift=(uniform(-1.0, 1.0, 2) * reach).round(),
-            scale=uniform(0.9, 1.1),
-            sigma=uniform(0.001, 0.5),
-            mirror=zero_to_one() < 0.5,
-        )
-        return drawn if device.type == "cpu" else drawn._on(device)
+            brightness=brightness,
+            contrast=contrast,
+            saturation=saturation,
+            hue=hue,
+            gamma=gamma,
+            angle=angle,
+            shift=(drawn[6:8].view(groups, 2) * reach).round(),
+            scale=scale,
+            sigma=sigma,
+            mirror=mirror < 0.5,
+        )._on(device)
 
-    def _on(self, device: torch.device) -> "StrongView":
-        """All but the order moved to a device, in one transfer that nobody waits for."""
-        moving = {name: t.view(len(t), -1) for name, t in vars(self).items() if name != "order"}
-        packed = torch.cat([t.to(torch.float32) for t in moving.values()], dim=1)
+    def packed(self, device: torch.device) -> Tensor:
+        """All fields in one tensor, as they stand above, sent in a transfer nobody waits for.
+
+        Returns:
+            A row of float32 per group, (G, 16).
+        """
+        packed = torch.cat([t.view(len(t), -1) for t in vars(self).values()], dim=1)
         if device.type == "cuda":
             packed = packed.pin_memory()
-        arrived = packed.to(device, non_blocking=True).split(
-            [t.shape[1] for t in moving.values()], 1
-        )
+        return packed.to(device, non_blocking=True)
+
+    def _on(self, device: torch.device) -> "StrongView":
+        """All but the order moved to a device."""
+        if device.type == "cpu":
+            return self
+        widths = [t[0].numel() for t in vars(self).values()]
+        arrived = self.packed(device).split_with_sizes(widths, dim=1)
         there = {
-            name: t.view_as(getattr(self, name)).to(getattr(self, name).dtype)
-            for name, t in zip(moving, arrived, strict=True)
+            name: t.view_as(field).to(field.dtype)
+            for (name, field), t in zip(vars(self).items(), arrived, strict=True)
+            if name != "order"
         }
         return StrongView(**there | {"order": self.order})
+
+    def __getitem__(self, groups: slice) -> "StrongView":
+        return StrongView(**{name: t[groups] for name, t in vars(self).items()})
 
 
 def drawn_strong_views(
@@ -109,17 +131,27 @@ def drawn_strong_views(
         >>> [len(some) for some in drawn_strong_views(x, generator, views=5, at_once=2)]
         [8, 8, 4]
     """
+    with_kernels = augment_cuda.usable(x)
     height, width = x.shape[-2:]
-    drawn = StrongView.draw(views, height, width, generator, x.device)
+    drawn = StrongView.draw(views, height, width, generator, _CPU if with_kernels else x.device)
+    packed = drawn.packed(x.device) if with_kernels else None
     there = device_generator(generator, x.device)
     for start in range(0, views, at_once):
-        part = StrongView(**{name: t[start : start + at_once] for name, t in vars(drawn).items()})
-        copies = len(part.angle)
-        noise = [
-            torch.randn(x.shape, generator=there, device=x.device, dtype=x.dtype)
-            for _ in range(copies)
-        ]
-        yield strong_view(x.repeat(copies, 1, 1, 1), part, torch.cat(noise))
+        groups = slice(start, min(start + at_once, views))
+        copies = groups.stop - groups.start
+        noise = _noise(x, copies, there)
+        if packed is not None:
+            yield augment_cuda.strong_view(x, packed[groups], noise)
+        else:
+            yield strong_view(x.repeat(copies, 1, 1, 1), drawn[groups], noise)
+
+
+def _noise(x: Tensor, copies: int, generator: torch.Generator) -> Tensor:
+    """Standard normal, (copies · B, 3, H, W); a draw for each copy, whatever is made at once."""
+    noise = torch.empty((copies, *x.shape), device=x.device, dtype=x.dtype)
+    for each in noise:
+        each.normal_(generator=generator)
+    return noise.flatten(0, 1)
 
 
 def strong_view(x: Tensor, view: StrongView, noise: Tensor) -> Tensor:
@@ -140,7 +172,7 @@ def strong_view(x: Tensor, view: StrongView, noise: Tensor) -> Tensor:
     of = StrongView(**each)
     image = _blur(_affine(image, of, margin=BLUR_RADIUS), of.sigma)
     image = torch.where(_wide(of.mirror), image.flip(-1), image)
-    return (image + 0.005 * noise).clamp_(0, 1)
+    return (image + NOISE * noise).clamp_(0, 1)
 
 
 def _wide(per_image: Tensor) -> Tensor:

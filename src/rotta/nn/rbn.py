@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rotta.nn.mixed_norm import MixedNorm
+from rotta.nn import norm_cuda
+from rotta.nn.mixed_norm import mixed_norm, moved_and_normalised
 from rotta.nn.moments import channel_moments
 from rotta.nn.trained_norm import BatchNorm, TrainedNorm, trained
 
@@ -43,6 +44,7 @@ class RobustBatchNorm(TrainedNorm):
     ) -> None:
         super().__init__(running_mean, running_var, weight, bias, eps)
         self.alpha = alpha
+        self.relu = False  # whether it does the ReLU that follows it, too
 
     @classmethod
     def from_batchnorm(cls, bn: BatchNorm, alpha: float = 0.05) -> "RobustBatchNorm":
@@ -57,20 +59,33 @@ class RobustBatchNorm(TrainedNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise (B, C, …)."""
+        if norm_cuda.usable(x):
+            return self._by_kernels(x)
         if self.training:
             var, mean = channel_moments(x)  # Eqs. 1 and 2
             held = [self.running_mean, self.running_var]
             torch._foreach_lerp_(held, [mean, var], self.alpha)  # Eqs. 4 and 5
             if torch.is_grad_enabled():
                 # a copy: a layer that is used twice moves its statistics before the backward pass
-                mixed_mean, mixed_var = torch.stack(held).unbind()
-                output: Tensor = MixedNorm.apply(  # type: ignore[no-untyped-call]
-                    x, self.weight, self.bias, mean, mixed_mean, mixed_var, self.alpha, self.eps
-                )
-                return output
-        return F.batch_norm(
+                mixed = torch.stack(held)
+                output = mixed_norm(x, self.weight, self.bias, mean, mixed, self.alpha, self.eps)
+                return F.relu(output) if self.relu else output
+        output = F.batch_norm(
             x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
         )
+        return F.relu(output, inplace=not torch.is_grad_enabled()) if self.relu else output
+
+    def _by_kernels(self, x: Tensor) -> Tensor:
+        """The same in one or two launches."""
+        statistics, affine = (self.running_mean, self.running_var), (self.weight, self.bias)
+        if not self.training:
+            return norm_cuda.normalise(x, *statistics, *affine, self.eps, self.relu)
+        if torch.is_grad_enabled():
+            return moved_and_normalised(x, *affine, *statistics, self.alpha, self.eps, self.relu)
+        output, _ = norm_cuda.move_and_normalise(
+            x, *statistics, *affine, self.alpha, self.eps, self.relu
+        )
+        return output
 
     def extra_repr(self) -> str:
         """For printing the network."""

@@ -1,0 +1,127 @@
+"""Convolutions that are never trained, in reduced precision."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import FunctionCtx
+
+
+class FrozenConv2d(nn.Module):
+    """A convolution whose weight does not change, so that it is brought to its precision once.
+
+    Autocast would do that at every call. Where the gradient with respect to the input is a
+    convolution itself (stride 1), it is computed as one, with a weight that is turned once too:
+    measured at 160 channels in float16, in half the time of the framework's own kernel.
+
+    Args:
+        conv: The layer; its parameters are kept as they are, and stay in the state.
+        computed: Its weight and bias in the precision to compute in, and the weight of the
+            gradient, see :func:`turned_weight`.
+
+    Example:
+        >>> conv = nn.Conv2d(3, 4, 3, padding=1).requires_grad_(False)
+        >>> FrozenConv2d(conv, computed_weights(conv, torch.double))(torch.rand(2, 3, 8, 8)).dtype
+        torch.float64
+    """
+
+    computed: Tensor
+    computed_bias: Tensor | None
+    turned: Tensor | None
+
+    def __init__(self, conv: nn.Conv2d, computed: "Weights") -> None:
+        super().__init__()
+        self.weight, self.bias = conv.weight, conv.bias
+        for name, tensor in zip(("computed", "computed_bias", "turned"), computed, strict=True):
+            self.register_buffer(name, tensor, persistent=False)
+        self.stride, self.padding = conv.stride, conv.padding
+        self.dilation, self.groups = conv.dilation, conv.groups
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, inputs, H, W) to (B, outputs, H', W'), in the reduced precision."""
+        x, weight = x.to(self.computed.dtype), self.computed
+        if self.turned is not None and torch.is_grad_enabled() and x.requires_grad:
+            output: Tensor = _Convolve.apply(  # type: ignore[no-untyped-call]
+                x, weight, self.computed_bias, self.turned, self.padding, self.groups
+            )
+            return output
+        return F.conv2d(
+            x, weight, self.computed_bias, self.stride, self.padding, self.dilation, self.groups
+        )
+
+
+class _Convolve(Function):
+    """A convolution with stride 1; its gradient with respect to the input is another."""
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        turned: Tensor,
+        padding: tuple[int, int],
+        groups: int,
+    ) -> Tensor:
+        ctx.save_for_backward(turned)
+        ctx.padding, ctx.groups = padding, groups  # type: ignore[attr-defined]
+        return F.conv2d(x, weight, bias, padding=padding, groups=groups)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (turned,) = ctx.saved_tensors
+        height, width = turned.shape[2:]
+        around = height - 1 - ctx.padding[0], width - 1 - ctx.padding[1]
+        grad_x = F.conv2d(grad, turned, padding=around, groups=ctx.groups)
+        return grad_x, None, None, None, None, None
+
+
+Weights = tuple[Tensor, Tensor | None, Tensor | None]
+
+
+def computed_weights(conv: nn.Conv2d, dtype: torch.dtype) -> Weights:
+    """Weight and bias in another precision, and the weight of the gradient."""
+    weight = conv.weight.detach().to(dtype, memory_format=torch.channels_last)
+    bias = None if conv.bias is None else conv.bias.detach().to(dtype)
+    return weight, bias, turned_weight(conv, dtype)
+
+
+def turned_weight(conv: nn.Conv2d, dtype: torch.dtype) -> Tensor | None:
+    """The weight with which the gradient of the output gives that of the input, channels-last.
+
+    None for a layer whose gradient is no plain convolution: strides, gaps, unusual padding.
+    """
+    padding = conv.padding
+    if (
+        conv.stride != (1, 1)
+        or conv.dilation != (1, 1)
+        or conv.padding_mode != "zeros"
+        or isinstance(padding, str)
+        or any(p >= k for p, k in zip(padding, conv.kernel_size, strict=True))
+    ):
+        return None
+    outputs, inputs, *kernel = conv.weight.shape
+    by_group = conv.weight.detach().view(conv.groups, outputs // conv.groups, inputs, *kernel)
+    swapped = by_group.transpose(1, 2).reshape(-1, outputs // conv.groups, *kernel)
+    return swapped.flip(2, 3).to(dtype, memory_format=torch.channels_last)
+
+
+def freeze_convolutions(net: nn.Module, dtype: torch.dtype, made: dict[int, Weights]) -> nn.Module:
+    """Replace the plain convolutions of ``net``, in place.
+
+    Args:
+        net: Nothing but normalisation is trained in it.
+        dtype: The precision to compute in.
+        made: Weights in that precision, by the address of the original: networks that share
+            weights share these too. Filled on the way.
+    """
+    for parent in list(net.modules()):
+        for name, conv in parent.named_children():
+            if type(conv) is nn.Conv2d and conv.padding_mode == "zeros":
+                address = conv.weight.data_ptr()
+                if address not in made:
+                    made[address] = computed_weights(conv, dtype)
+                setattr(parent, name, FrozenConv2d(conv, made[address]))
+    return net

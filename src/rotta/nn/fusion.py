@@ -1,0 +1,75 @@
+"""Let normalisation layers do the ReLU that follows them: one pass over memory instead of two."""
+
+import torch
+import torch.nn.functional as F
+from torch import fx, nn
+
+from rotta.nn.rbn import RobustBatchNorm
+
+_RELUS = (torch.relu, torch.relu_, F.relu, F.relu_)
+
+
+def fuse_relus(net: nn.Module) -> nn.Module:
+    """Move every ReLU that alone follows a robust normalisation into it.
+
+    What the network computes is found out by tracing it. One that cannot be traced (its path
+    depends on the images), or that somebody listens to by hooks, is left as it is.
+
+    Args:
+        net: In evaluation mode; its normalisation layers are changed.
+
+    Returns:
+        A network that computes the same, with the same names for what it holds; ``net`` itself
+        where there is nothing to fuse.
+
+    Example:
+        >>> bn = RobustBatchNorm.from_batchnorm(nn.BatchNorm2d(3)).eval()
+        >>> fused = fuse_relus(nn.Sequential(bn, nn.ReLU(), nn.Conv2d(3, 4, 1)))
+        >>> [name for name, _ in fused.named_children()], bn.relu
+        (['0', '2'], True)
+    """
+    if any(m._forward_hooks or m._forward_pre_hooks for m in net.modules()):
+        return net
+    try:
+        graph = _Tracer().trace(net)
+    except Exception:  # a user's forward may raise anything when it is asked with a stand-in
+        return net
+    fused = [layer for layer in _robust_norms(net) if _absorb_relus(graph, net, layer)]
+    for layer in fused:
+        layer.relu = True
+    return fx.GraphModule(net, graph) if fused else net
+
+
+class _Tracer(fx.Tracer):
+    """Takes a robust normalisation for one step, as PyTorch's own layers."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, RobustBatchNorm) or super().is_leaf_module(m, module_qualified_name)
+
+
+def _robust_norms(net: nn.Module) -> list[RobustBatchNorm]:
+    return [module for module in net.modules() if isinstance(module, RobustBatchNorm)]
+
+
+def _absorb_relus(graph: fx.Graph, net: nn.Module, layer: RobustBatchNorm) -> bool:
+    """Take out the ReLUs after a layer, if after each of its calls comes one and nothing else."""
+    calls = [
+        node
+        for node in graph.nodes
+        if node.op == "call_module" and net.get_submodule(str(node.target)) is layer
+    ]
+    after = [list(call.users) for call in calls]
+    if not calls or not all(len(users) == 1 and _is_relu(users[0], net) for users in after):
+        return False
+    for call, (relu,) in zip(calls, after, strict=True):
+        relu.replace_all_uses_with(call)
+        graph.erase_node(relu)
+    return True
+
+
+def _is_relu(node: fx.Node, net: nn.Module) -> bool:
+    if node.op == "call_module":
+        return type(net.get_submodule(str(node.target))) is nn.ReLU
+    if node.op == "call_method":
+        return node.target in ("relu", "relu_")
+    return node.op == "call_function" and node.target in _RELUS

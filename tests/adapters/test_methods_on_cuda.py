@@ -1,0 +1,195 @@
+"""What every method promises, on a GPU: with RoTTA's fast options too."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from small_methods import fingerprint, images, make, same, small_net, stream, walk
+from torch import Tensor, nn
+
+from rotta.adapters import METHODS, Adapter
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+WAYS: dict[str, dict[str, Any]] = {
+    "eager": {"graphs": False},
+    "eager float16": {"graphs": False, "precision": "float16"},
+    "float16": {"precision": "float16"},
+    "bfloat16": {"precision": "bfloat16"},
+}
+"""By default it replays CUDA graphs in float32."""
+VARIANTS: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in METHODS]
+VARIANTS += [("rotta", options) for options in WAYS.values()]
+every_variant = pytest.mark.parametrize(("name", "options"), VARIANTS, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def deterministic() -> Iterator[None]:
+    """Convolutions that give the same bits again, in float32."""
+    with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+        yield
+
+
+def on_cuda(name: str, net: nn.Module | None = None, **options: Any) -> Adapter:
+    return make(name, (net or small_net()).cuda().to(memory_format=torch.channels_last), **options)  # type: ignore[call-overload]
+
+
+def batches(count: int = 12, size: int = 16) -> list[Tensor]:
+    """An update after each, enough of them for everything to be recorded."""
+    return [x.cuda() for x in stream(count, size)]
+
+
+@every_variant
+def test_reset_is_exact(name: str, options: dict[str, Any]) -> None:
+    model = on_cuda(name, **options)
+    start = fingerprint(on_cuda(name, **options).state_dict())
+    first = walk(model, batches())
+    model.reset()
+    assert fingerprint(model.state_dict()) == start
+    assert same(first, walk(model, batches()))
+
+
+@every_variant
+def test_a_state_continues_elsewhere(name: str, options: dict[str, Any]) -> None:
+    model, other = on_cuda(name, **options), on_cuda(name, **options)
+    walk(model, batches()[:7])
+    walk(other, batches()[2:8])  # so that it has recorded something else
+    other.load_state_dict(model.state_dict())
+    for x in batches()[7:]:
+        expected = model(x)
+        assert torch.allclose(other(x), expected, atol=1e-4)
+
+
+@every_variant
+def test_predicting_alone_changes_nothing(name: str, options: dict[str, Any]) -> None:
+    model = on_cuda(name, **options)
+    for x in batches():
+        before = fingerprint(model.state_dict())
+        alone = model.predict(x)
+        assert fingerprint(model.state_dict()) == before
+        assert torch.equal(alone, model(x))
+
+
+@every_variant
+def test_an_answer_stays_as_it_was(name: str, options: dict[str, Any]) -> None:
+    model = on_cuda(name, **options)
+    for x in batches():
+        given, kept = x.clone(), model(x)
+        noted = kept.clone()
+        model(batches(1)[0])
+        assert torch.equal(kept, noted)
+        assert torch.equal(x, given)
+
+
+@every_variant
+def test_a_bad_batch_is_refused_and_changes_nothing(name: str, options: dict[str, Any]) -> None:
+    model = on_cuda(name, **options)
+    walk(model, batches(6))
+    before = fingerprint(model.state_dict())
+    for value in (torch.nan, torch.inf):
+        bad = batches(1)[0].clone()
+        bad[3, 1, 2, 2] = value
+        with pytest.raises(ValueError, match="NaN or infinite"):
+            model(bad)
+        assert fingerprint(model.state_dict()) == before
+    with pytest.raises(ValueError, match="move one of them"):
+        model(images(4))
+
+
+@every_variant
+def test_batches_of_any_size(name: str, options: dict[str, Any]) -> None:
+    model = on_cuda(name, **options)
+    for size in (1, 16, 3, 40, 16, 16, 16, 16, 7, 16):
+        assert model(images(size).cuda()).isfinite().all()
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "cotta"])
+def test_it_predicts_as_on_a_cpu(name: str) -> None:
+    """Alike to rounding at first; later as far as learning does not blow it up.
+
+    CoTTA predicts by views whose noise is drawn on the device.
+    """
+    here, there = make(name), on_cuda(name)
+    for step, x in enumerate(stream(4, 16)):
+        expected, logits = here(x), there(x.cuda()).cpu()
+        tolerance = 1e-3 if step < 2 else 5e-2
+        assert torch.allclose(logits, expected, atol=tolerance), (
+            step,
+            (logits - expected).abs().max(),
+        )
+
+
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+def test_all_ways_predict_alike(options: dict[str, Any]) -> None:
+    usual, other = on_cuda("rotta"), on_cuda("rotta", **options)
+    exact = "precision" not in options
+    for x in batches():
+        expected, logits = usual(x), other(x)
+        assert torch.allclose(logits, expected, atol=1e-4 if exact else 0.2)
+
+
+def test_a_steady_update_never_waits_for_the_device() -> None:
+    for options in ({}, *WAYS.values()):
+        model = on_cuda("rotta", **options)
+        given = batches(20)
+        for x in given[:10]:  # the bank is not full before, and asks how full it is
+            model(x)
+        fill(model)
+        model(given[10])
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            for x in given[11:]:
+                model(x)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+
+def fill(model: Adapter) -> None:
+    assert model.bank is not None
+    label = torch.arange(64, device="cuda") % 10
+    model.bank.insert(images(64).cuda(), label, torch.full((64,), 0.01, device="cuda"))
+    assert len(model.bank) == model.bank.capacity
+
+
+def test_a_state_travels_between_devices() -> None:
+    here, there = make("rotta"), on_cuda("rotta")
+    walk(here, stream(5, 16))
+    there.load_state_dict(here.state_dict())
+    x = images(16, seed=99)
+    assert torch.allclose(there(x.cuda()).cpu(), here(x), atol=1e-3)
+    here.load_state_dict(there.state_dict())
+    assert here(x).isfinite().all()
+
+
+def test_a_copy_records_for_itself() -> None:
+    model = on_cuda("rotta", **WAYS["float16"])
+    walk(model, batches())
+    twin = copy.deepcopy(model)
+    for x in batches():
+        assert torch.allclose(twin(x), model(x), atol=1e-4)
+
+
+def test_a_network_that_cannot_be_recorded_runs_all_the_same() -> None:
+    class Asks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = small_net()
+
+        def forward(self, x: Tensor) -> Tensor:
+            logits: Tensor = self.net(x * 2 if x.mean().item() > 2 else x)
+            return logits
+
+    model, plain = on_cuda("rotta", Asks()), on_cuda("rotta", Asks(), graphs=False)
+    with pytest.warns(UserWarning, match="cannot be replayed"):
+        ours = walk(model, batches())
+    assert all(
+        torch.allclose(a, b, atol=1e-4) for a, b in zip(ours, walk(plain, batches()), strict=True)
+    )
+
+
+def test_a_network_that_is_not_channels_last() -> None:
+    ours, theirs = make("rotta", small_net().cuda(), graphs=False), on_cuda("rotta", graphs=False)
+    for x in batches(4):
+        assert torch.allclose(ours(x), theirs(x), atol=1e-2)

@@ -1,0 +1,58 @@
+"""Convolutions that are never trained, beside the framework's own."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from rotta.nn.frozen_conv import FrozenConv2d, computed_weights, freeze_convolutions
+
+SHAPES: list[dict[str, Any]] = [
+    {"kernel_size": 3, "padding": 1},
+    {"kernel_size": 3},
+    {"kernel_size": 1},
+    {"kernel_size": 3, "padding": 1, "groups": 4},
+    {"kernel_size": (3, 5), "padding": (0, 4), "groups": 2, "bias": False},
+    {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": 3, "dilation": 2},
+    {"kernel_size": 3, "padding": "same"},
+    {"kernel_size": 1, "padding": 2},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_values_and_gradients_are_the_frameworks(shape: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    conv = nn.Conv2d(4, 8, **shape).double().requires_grad_(False)
+    frozen = FrozenConv2d(conv, computed_weights(conv, torch.float64))
+    x = torch.randn(2, 4, 9, 7, dtype=torch.float64, requires_grad=True)
+    expected, output = conv(x), frozen(x)
+    assert torch.allclose(output, expected)
+    upstream = torch.randn_like(expected)
+    (wanted,) = torch.autograd.grad(expected, x, upstream)
+    (given,) = torch.autograd.grad(output, x, upstream)
+    assert torch.allclose(given, wanted)
+    with torch.no_grad():
+        assert torch.allclose(frozen(x), expected)
+
+
+def test_only_plain_convolutions_with_a_gradient_to_turn_are_turned() -> None:
+    turned = [computed_weights(nn.Conv2d(4, 8, **shape), torch.float64)[2] for shape in SHAPES]
+    assert [t is not None for t in turned] == [True] * 5 + [False] * 4
+
+
+def test_networks_that_share_weights_share_the_computed_ones() -> None:
+    conv = nn.Conv2d(3, 4, 3)
+    made: dict[int, Any] = {}
+    nets = [nn.Sequential(conv, nn.Conv2d(4, 4, 3, padding_mode="reflect")) for _ in range(2)]
+    before = set(nets[0].state_dict())
+    for net in nets:
+        freeze_convolutions(net, torch.bfloat16, made)
+        assert isinstance(net[0], FrozenConv2d)
+        assert type(net[1]) is nn.Conv2d
+        assert set(net.state_dict()) == before
+        assert net[0](torch.rand(1, 3, 8, 8)).dtype == torch.bfloat16
+    assert isinstance(nets[0][0], FrozenConv2d)
+    assert isinstance(nets[1][0], FrozenConv2d)
+    assert nets[0][0].computed.data_ptr() == nets[1][0].computed.data_ptr()

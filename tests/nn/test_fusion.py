@@ -1,0 +1,107 @@
+"""ReLUs that normalisation layers take over."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rotta.models import build
+from rotta.nn.fusion import fuse_relus
+from rotta.nn.rbn import RobustBatchNorm
+from rotta.nn.surgery import replace_batch_norms
+
+
+def robust(net: nn.Module) -> nn.Module:
+    return replace_batch_norms(net, RobustBatchNorm.from_batchnorm).eval()
+
+
+def fused_layers(net: nn.Module) -> int:
+    return sum(isinstance(m, RobustBatchNorm) and m.relu for m in net.modules())
+
+
+@pytest.mark.parametrize(
+    ("arch", "expected"), [("wrn-10-1", 7), ("resnext-29", 19), ("resnet-18", 9)]
+)
+def test_networks_compute_the_same(arch: str, expected: int) -> None:
+    plain, fused = robust(build(arch, 10)), fuse_relus(robust(build(arch, 10)))
+    assert fused_layers(fused) == expected
+    assert set(plain.state_dict()) == set(fused.state_dict())
+    x = torch.rand(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    for mode in (False, True):  # by the stored statistics; by moved ones, with gradients
+        results = []
+        for net in (plain, fused):
+            for layer in net.modules():
+                layer.training = mode and isinstance(layer, RobustBatchNorm)
+            net.zero_grad()
+            logits = net(x)
+            logits.square().sum().backward()
+            gradients = [p.grad for _, p in sorted(net.named_parameters())]
+            results.append([logits, *gradients, *[b for _, b in sorted(net.named_buffers())]])
+        for a, b in zip(*results, strict=True):
+            assert torch.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+class Branching(nn.Module):
+    """The normalised values are used before and after the ReLU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.norm(x)
+        return F.relu(y) - y
+
+
+class Twice(nn.Module):
+    """One layer, at one place with a ReLU and at another without."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.norm(F.relu(self.norm(x)))
+        return y
+
+
+class DependsOnImages(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = F.relu(self.norm(x))
+        return y if y.sum() > 0 else -y
+
+
+@pytest.mark.parametrize("make", [Branching, Twice, DependsOnImages])
+def test_what_cannot_be_fused_is_left_as_it_is(make: Callable[[], nn.Module]) -> None:
+    net = robust(make())
+    assert fuse_relus(net) is net
+    assert fused_layers(net) == 0
+
+
+def test_a_network_with_listeners_is_left_as_it_is() -> None:
+    heard = []
+    net = robust(nn.Sequential(nn.BatchNorm2d(3), nn.ReLU()))
+    net[1].register_forward_hook(lambda *_: heard.append(1))  # type: ignore[index]
+    fuse_relus(net)(torch.rand(2, 3, 4, 4))
+    assert heard == [1]
+
+
+@pytest.mark.parametrize("relu", [nn.ReLU(), nn.ReLU(inplace=True)])
+def test_layers_and_functions_count_alike(relu: nn.Module) -> None:
+    net = fuse_relus(robust(nn.Sequential(nn.BatchNorm2d(3), relu)))
+    assert fused_layers(net) == 1
+    x = torch.randn(2, 3, 4, 4)
+    assert torch.allclose(net(x), F.relu(x / (1 + 1e-5) ** 0.5), atol=1e-6)
+
+
+def test_a_layer_used_twice_is_fused_if_a_relu_follows_each_time() -> None:
+    norm, relu = nn.BatchNorm2d(3), nn.ReLU()
+    net = fuse_relus(robust(nn.Sequential(norm, relu, nn.Conv2d(3, 3, 1), norm, relu)))
+    assert fused_layers(net) == 1
+    net(torch.rand(2, 3, 4, 4))
