@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from rotta.cli import corrupt, report, run, show, stream, train
+from rotta.cli import bench, corrupt, report, run, show, stream, train
 from rotta.cli.console import Stopped, errors
 from rotta.versions import __version__
 
@@ -37,6 +37,7 @@ app.command("list")(show.show)
 app.command("stream")(stream.stream)
 app.command("corrupt")(corrupt.corrupt)
 app.command("train")(train.train)
+app.command("bench")(bench.bench)
 
 
 def main() -> None:
