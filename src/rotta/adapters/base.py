@@ -278,8 +278,9 @@ def descend(loss: Tensor, optimiser: torch.optim.Optimizer, scale: float | None 
         # PyTorch's own hooks for gradients that were scaled: the optimiser's kernel reads them
         optimiser.found_inf = 1 - norms.isfinite().all().float()  # type: ignore[attr-defined]
         optimiser.grad_scale = loss.new_full((), scale)  # type: ignore[attr-defined]
+    recording = loss.is_cuda and torch.cuda.is_current_stream_capturing()
     for group in optimiser.param_groups:
-        group["capturable"] = torch.cuda.is_current_stream_capturing()  # Adam wants to be told
+        group["capturable"] = recording  # Adam wants to be told
     optimiser.step()
 
 
