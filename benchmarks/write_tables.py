@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import method_tables
+import speed_tables
 
 HERE = Path(__file__).parent
 PAGES = (HERE.parent / "README.md", *sorted((HERE.parent / "docs").glob("*.md")))
@@ -105,6 +106,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "cifar100 domains": partial(method_tables.domains, "cifar100-c"),
     "digits methods": method_tables.digits,
     "digits ablation": method_tables.ablation,
+    "speed h200 wrn-28-10": partial(speed_tables.methods, "h200-wrn-28-10"),
+    "speed h200 resnext-29": partial(speed_tables.methods, "h200-resnext-29"),
+    "speed h200 batches": partial(speed_tables.batches, "h200-wrn-28-10"),
+    "speed precision": speed_tables.precision,
+    "speed cpu wrn-40-2": partial(speed_tables.methods, "cpu-wrn-40-2"),
+    "speed cpu resnet-18": partial(speed_tables.methods, "cpu-resnet-18"),
 }
 
 

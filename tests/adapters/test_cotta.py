@@ -153,6 +153,23 @@ def test_about_the_share_asked_for_is_restored() -> None:
     assert at_source(1.0) == 1
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@torch.no_grad()
+def test_what_is_restored_is_drawn_for_one_parameter_after_the_other(
+    layout: torch.memory_format,
+) -> None:
+    net = copy.deepcopy(small_net()).to(memory_format=layout)  # type: ignore[call-overload]
+    model, generator = CoTTA(net, 10, restore=0.3, seed=5), torch.Generator().manual_seed(5)
+    student = list(model.student.parameters())
+    expected = []
+    for own, start in zip(student, model.source.parameters(), strict=True):
+        own.add_(0.1)
+        draw = torch.empty_like(own).uniform_(generator=device_generator(generator, CPU))
+        expected.append(torch.where(draw < 0.3, start, own))
+    model._restore(student)
+    assert all(torch.equal(own, wanted) for own, wanted in zip(student, expected, strict=True))
+
+
 def test_all_parameters_learn() -> None:
     model = cotta(restore=0.0, confidence=NO_VIEWS)
     model(images(8))

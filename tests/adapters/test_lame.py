@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 from small_methods import images, make, small_net
 from torch import Tensor
 
-from rotta.adapters.lame import laplacian_adjusted, nearest_neighbours
+from rotta.adapters.lame import (
+    _in_advance,
+    _step_by_step,
+    laplacian_adjusted,
+    nearest_neighbours,
+)
 
 Floats = NDArray[np.float64]
 
@@ -90,6 +95,29 @@ def test_the_bound_on_the_steps_is_kept() -> None:
     one = laplacian_adjusted(log_p, affinity, max_steps=1)
     assert torch.allclose(one, (log_p + affinity @ log_p.exp()).log_softmax(1))
     assert not torch.allclose(one, laplacian_adjusted(log_p, affinity, max_steps=2))
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 9, 10, 11, 20, 23, 100])
+@pytest.mark.parametrize("tolerance", [0.0, 1e-8, 1e-4, 1e-2, 1e9])
+def test_steps_in_advance_stop_where_steps_one_by_one_do(max_steps: int, tolerance: float) -> None:
+    """What GPUs do; it ends within the first ten steps, later, or at the bound."""
+    log_p = (draws(40, 4) * 3).log_softmax(1)
+    given = log_p, nearest_neighbours(draws(40, 6, seed=1), 5), max_steps, tolerance
+    assert torch.allclose(_in_advance(*given), _step_by_step(*given), rtol=0, atol=1e-12)
+
+
+def test_steps_in_advance_end_soon_after_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is done in vain is what the device does while its answer is under way."""
+    done, addmm = [], torch.addmm
+
+    def counted(*tensors: Tensor) -> Tensor:
+        done.append(addmm(*tensors))
+        return done[-1]
+
+    monkeypatch.setattr(torch, "addmm", counted)
+    log_p = (draws(40, 4) * 3).log_softmax(1)
+    _in_advance(log_p, nearest_neighbours(draws(40, 6, seed=1), 5), 100, 1e9)
+    assert len(done) == 20
 
 
 def test_the_method_is_the_iteration_on_penultimate_features() -> None:

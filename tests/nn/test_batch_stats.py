@@ -41,6 +41,14 @@ def test_passes_together_are_passes_apart(shape: tuple[int, ...], passes: int) -
     assert torch.allclose(together, torch.cat([layer(x) for x in batches]), atol=1e-6)
 
 
+def test_passes_keep_the_layout() -> None:
+    layer, x = layer_for(), draws(6, 3, 5, 4).contiguous(memory_format=torch.channels_last)
+    with separate_passes(layer, 3):
+        output = layer(x)
+    assert output.is_contiguous(memory_format=torch.channels_last)
+    assert torch.allclose(output, torch.cat([layer(one) for one in x.chunk(3)]))
+
+
 def test_passes_end_with_the_block_whatever_happens() -> None:
     net = nn.Sequential(layer_for(), nn.Sequential(layer_for()))
 

@@ -105,9 +105,77 @@ def test_a_single_value_is_normalised_by_the_running_statistics(shape: tuple[int
     assert torch.equal(layer.running_var, before)
 
 
-def test_gradients_flow_through_the_statistics() -> None:
-    layer, x = layer_for().train(), unlike_instances(3, 3, 2, 2).requires_grad_()
-    assert torch.autograd.gradcheck(layer, (x,))
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("shape", [(3, 3, 2, 2), (4, 3, 5), (4, 3), (1, 3, 3, 2)])
+@pytest.mark.parametrize("k", [0.0, 0.7, 4.0])
+def test_gradients_are_those_of_small_differences(
+    shape: tuple[int, ...], k: float, training: bool
+) -> None:
+    layer, x = layer_for(k=k).train(training), unlike_instances(*shape).requires_grad_()
+
+    def output(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        result: Tensor = torch.func.functional_call(layer, {"weight": weight, "bias": bias}, (x,))
+        return result
+
+    assert torch.autograd.gradcheck(output, (x, layer.weight, layer.bias))
+
+
+def by_tensors(layer: InstanceAwareNorm, x: Tensor) -> Tensor:
+    """Training mode by soft shrinkage of whole tensors, whose gradients autograd knows."""
+    n = x[0, 0].numel()
+    own_var, own_mean = torch.var_mean(x, dim=(2, 3), correction=1, keepdim=True)
+    var, mean = torch.var_mean(x, dim=(0, 2, 3), correction=1, keepdim=True)
+    spread = var + layer.eps
+    mean_bound, var_bound = layer.k * (spread / n).sqrt(), layer.k * spread * (2 / (n - 1)) ** 0.5
+    mean = mean + _shrunk(own_mean - mean, mean_bound)
+    var = var + _shrunk(own_var - var, var_bound)
+    normal = (x - mean) / (var + layer.eps).sqrt()
+    return normal * layer.weight.view(1, -1, 1, 1) + layer.bias.view(1, -1, 1, 1)
+
+
+def _shrunk(x: Tensor, by: Tensor) -> Tensor:
+    return (x - by).relu() - (-x - by).relu()
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("input_learns", [True, False])
+def test_gradients_are_those_of_soft_shrinkage(
+    layout: torch.memory_format, input_learns: bool
+) -> None:
+    layer, upstream = layer_for().train(), draws(6, 3, 5, 4, seed=8)
+    x = unlike_instances(6, 3, 5, 4).contiguous(memory_format=layout).requires_grad_(input_learns)
+    wanted = [layer.weight, layer.bias, *([x] if input_learns else [])]
+    ours, theirs = (
+        torch.autograd.grad((output * upstream).sum(), wanted)
+        for output in (layer(x), by_tensors(layer, x))
+    )
+    assert all(torch.allclose(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_a_layer_that_is_used_twice_learns_from_both() -> None:
+    """The running statistics have moved on before the first use is taken back."""
+    layer, x = layer_for().train(), unlike_instances(6, 3, 5, 4)
+    ours = torch.autograd.grad(layer(layer(x)).square().mean(), layer.weight)[0]
+    twice = by_tensors(layer, by_tensors(layer, x))
+    assert torch.allclose(ours, torch.autograd.grad(twice.square().mean(), layer.weight)[0])
+
+
+def test_the_layout_stays_and_the_result_with_it() -> None:
+    layer, x = layer_for().eval(), unlike_instances(6, 3, 5, 4)
+    last = layer(x.contiguous(memory_format=torch.channels_last))
+    assert last.is_contiguous(memory_format=torch.channels_last)
+    assert torch.allclose(last, layer(x))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_flat_instances_stay_finite(training: bool) -> None:
+    layer, x = layer_for().train(training), torch.full((2, 3, 4, 4), 0.5, dtype=torch.float64)
+    x.requires_grad_()
+    output = layer(x)
+    output.sum().backward()
+    assert x.grad is not None
+    assert output.isfinite().all()
+    assert x.grad.isfinite().all()
 
 
 def test_a_layer_is_taken_over_with_what_it_has() -> None:

@@ -116,10 +116,14 @@ class CoTTA(Adapter):
 
     def _restore(self, student: list[nn.Parameter]) -> None:
         """Each parameter's entries return to the source's with probability ``restore``."""
-        for own, start in zip(student, self.source.parameters(), strict=True):
-            there = device_generator(self.generator, own.device)
-            draw = torch.empty_like(own).uniform_(generator=there)
-            own.copy_(torch.where(draw < self.restore, start, own))
+        chosen = [self._share_of(own) for own in student]
+        # to go all the way or none of it is exact
+        torch._foreach_lerp_(list(student), list(self.source.parameters()), chosen)
+
+    def _share_of(self, parameter: Tensor) -> Tensor:
+        """1 for the entries that are restored, 0 for the others, drawn anew."""
+        there = device_generator(self.generator, parameter.device)
+        return torch.empty_like(parameter).uniform_(generator=there).lt_(self.restore)
 
 
 def _prepare(net: nn.Module) -> nn.Module:

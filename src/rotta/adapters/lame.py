@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from rotta.adapters.base import Adapter, check_at_least_one, check_between
 from rotta.nn.surgery import copy_sharing_weights
 
-_LOOK_EVERY = 25  # on a GPU: to ask whether it has converged is to wait for it
+_AT_ONCE = 10  # iterations that a GPU is given before it is asked whether they were enough
 
 
 class LAME(Adapter):
@@ -100,21 +100,75 @@ def laplacian_adjusted(
     Returns:
         log Y, (B, C).
     """
-    log_y = log_p.log_softmax(dim=1)
-    energy = log_p.new_full((), torch.inf)
-    settled = torch.zeros((), dtype=torch.bool, device=log_p.device)
-    look_every = 1 if log_p.device.type == "cpu" else _LOOK_EVERY
-    for step in range(1, max_steps + 1):
-        pull = affinity @ log_y.exp()
-        # once settled it stays, so that it need not be asked at each step whether it has
-        log_y = torch.where(settled, log_y, (log_p + pull).log_softmax(dim=1))
-        new_energy = (log_y.exp() * (log_y - log_p - pull)).sum()
-        still = (new_energy - energy).abs() <= tolerance * energy.abs()
-        settled = settled | (still & energy.isfinite())
-        energy = new_energy
-        if step % look_every == 0 and settled:
+    search = _step_by_step if log_p.device.type == "cpu" else _in_advance
+    return search(log_p, affinity, max_steps, tolerance).log_softmax(dim=1)
+
+
+def _step_by_step(log_p: Tensor, affinity: Tensor, max_steps: int, tolerance: float) -> Tensor:
+    """log p + W·Y, (B, C), where the energy stands still; each step is looked at."""
+    exponent, old = log_p, math.nan
+    for _ in range(max_steps):
+        exponent = torch.addmm(log_p, affinity, exponent.softmax(dim=1))
+        energy = _energy(exponent).item()
+        if abs(energy - old) <= tolerance * abs(old):
             break
-    return log_y
+        old = energy
+    return exponent
+
+
+def _in_advance(log_p: Tensor, affinity: Tensor, max_steps: int, tolerance: float) -> Tensor:
+    """The same on a device that is never left without work.
+
+    It is given a few steps at once, finds out itself which of them was the last one, and while it
+    does the next few, the host reads whether there had to be any.
+    """
+    exponent = result = log_p
+    energy = log_p.new_full((1,), torch.nan)
+    enough: _Answer | None = None
+    for start in range(0, max_steps, _AT_ONCE):
+        steps = []
+        for _ in range(min(_AT_ONCE, max_steps - start)):
+            exponent = torch.addmm(log_p, affinity, exponent.softmax(dim=1))
+            steps.append(exponent)
+        if enough is not None and enough.read():
+            break
+        several = torch.stack(steps)
+        energies = torch.cat([energy, _energy(several)])
+        stands_still = energies.diff().abs() <= tolerance * energies[:-1].abs()
+        enough = _Answer(stands_still.any())
+        stands_still[-1:].fill_(True)  # the last one it is, if there is no better
+        first = stands_still.byte().argmax(dim=0, keepdim=True)
+        result = several.index_select(0, first).squeeze(0)
+        energy = energies[-1:]
+    return result
+
+
+def _energy(exponent: Tensor) -> Tensor:
+    """Σ y·(log y − log p − W·Y) over samples and classes, (…), from log p + W·Y, (…, B, C).
+
+    As y is its softmax, log y differs from it by the same for all classes of a sample.
+    """
+    return -exponent.logsumexp(dim=-1).sum(dim=-1)
+
+
+class _Answer:
+    """A yes or no of the device, on its way to the host."""
+
+    def __init__(self, yes: Tensor) -> None:
+        self._arrived: torch.cuda.Event | None = None
+        if yes.is_cuda:
+            there = torch.empty((), dtype=torch.bool, pin_memory=True)
+            self._arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            device = yes.device
+            yes = there.copy_(yes, non_blocking=True)
+            self._arrived.record(torch.cuda.current_stream(device))
+        self._yes = yes
+
+    def read(self) -> bool:
+        """Waits for what was asked of the device before the answer, but for nothing after it."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        return bool(self._yes)
 
 
 def _last_linear(net: nn.Module, num_classes: int) -> nn.Linear:

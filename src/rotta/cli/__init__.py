@@ -6,6 +6,7 @@ import sys
 import typer
 
 from rotta.cli import bench, corrupt, report, run, show, stream, train
+from rotta.cli.allocator import keep_freed_memory
 from rotta.cli.console import Stopped, errors
 from rotta.versions import __version__
 
@@ -45,6 +46,7 @@ def main() -> None:
     for end in (sys.stdout, sys.stderr):
         if isinstance(end, io.TextIOWrapper):
             end.reconfigure(errors="replace")  # a terminal without δ and █ is no reason to stop
+    keep_freed_memory()
     try:
         app()
     except (ValueError, OSError, ModuleNotFoundError) as error:

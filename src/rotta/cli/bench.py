@@ -30,7 +30,7 @@ def bench(
         str | None,
         typer.Option(
             help="As for `rotta run`: rotta,note:lr=0.001. All if left out, and on CUDA RoTTA also "
-            "with its fastest options.",
+            "without graphs and in half precision.",
             metavar="NAMES",
         ),
     ] = None,

@@ -30,10 +30,10 @@ class BasicBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, inputs, H, W) to (B, planes, H / stride, W / stride)."""
-        residual = F.relu(self.bn1(self.conv1(x)))
+        residual = F.relu(self.bn1(self.conv1(x)), inplace=True)
         residual = self.bn2(self.conv2(residual))
         shortcut = x if self.downsample is None else self.downsample(x)
-        return F.relu(shortcut + residual)
+        return F.relu(residual.add_(shortcut), inplace=True)
 
 
 class Bottleneck(nn.Module):
@@ -54,11 +54,11 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, inputs, H, W) to (B, 4 · planes, H / stride, W / stride)."""
-        residual = F.relu(self.bn1(self.conv1(x)))
-        residual = F.relu(self.bn2(self.conv2(residual)))
+        residual = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        residual = F.relu(self.bn2(self.conv2(residual)), inplace=True)
         residual = self.bn3(self.conv3(residual))
         shortcut = x if self.downsample is None else self.downsample(x)
-        return F.relu(shortcut + residual)
+        return F.relu(residual.add_(shortcut), inplace=True)
 
 
 class ResNet(Classifier):
@@ -102,7 +102,7 @@ class ResNet(Classifier):
 
     def features(self, x: Tensor) -> Tensor:
         """Penultimate features, (B, 512) for basic blocks, (B, 2048) for bottlenecks."""
-        x = F.relu(self.bn1(self.conv1(self.normalise(x))))
+        x = F.relu(self.bn1(self.conv1(self.normalise(x))), inplace=True)
         x = F.max_pool2d(x, 3, stride=2, padding=1)
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return x.mean((2, 3))

@@ -43,11 +43,11 @@ class ResNeXtBottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, inputs, H, W) to (B, EXPANSION · planes, H / stride, W / stride)."""
-        residual = F.relu(self.bn_reduce(self.conv_reduce(x)))
-        residual = F.relu(self.bn(self.conv_conv(residual)))
+        residual = F.relu(self.bn_reduce(self.conv_reduce(x)), inplace=True)
+        residual = F.relu(self.bn(self.conv_conv(residual)), inplace=True)
         residual = self.bn_expand(self.conv_expand(residual))
         shortcut = x if self.downsample is None else self.downsample(x)
-        return F.relu(shortcut + residual)
+        return F.relu(residual.add_(shortcut), inplace=True)
 
 
 class ResNeXt29(Classifier):
@@ -89,6 +89,6 @@ class ResNeXt29(Classifier):
 
     def features(self, x: Tensor) -> Tensor:
         """Penultimate features, (B, 1024)."""
-        x = F.relu(self.bn_1(self.conv_1_3x3(self.normalise(x))))
+        x = F.relu(self.bn_1(self.conv_1_3x3(self.normalise(x))), inplace=True)
         x = self.stage_3(self.stage_2(self.stage_1(x)))
         return x.mean((2, 3))

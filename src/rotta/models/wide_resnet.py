@@ -28,11 +28,11 @@ class PreActivationBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, inputs, H, W) to (B, outputs, H / stride, W / stride)."""
-        activated = F.relu(self.bn1(x))
+        activated = F.relu(self.bn1(x), inplace=True)
         # where the shape changes, the shortcut starts after the shared activation
         shortcut = x if self.convShortcut is None else self.convShortcut(activated)
-        residual: Tensor = self.conv2(F.relu(self.bn2(self.conv1(activated))))
-        return shortcut + residual
+        residual: Tensor = self.conv2(F.relu(self.bn2(self.conv1(activated)), inplace=True))
+        return residual.add_(shortcut)
 
 
 class BlockGroup(nn.Module):
@@ -87,4 +87,4 @@ class WideResNet(Classifier):
         """Penultimate features, (B, 64 · widen)."""
         x = self.conv1(self.normalise(x))
         x = self.block3(self.block2(self.block1(x)))
-        return F.relu(self.bn1(x)).mean((2, 3))
+        return F.relu(self.bn1(x), inplace=True).mean((2, 3))

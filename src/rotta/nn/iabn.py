@@ -1,10 +1,15 @@
 """Instance-aware batch normalisation (NOTE, Gong et al., NeurIPS 2022, Sec. 3.1)."""
 
+import math
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import FunctionCtx
 
-from rotta.nn.moments import instance_moments
+from rotta.nn.moments import channel_moments, instance_moments
 from rotta.nn.trained_norm import BatchNorm, TrainedNorm, trained
 
 
@@ -61,54 +66,131 @@ class InstanceAwareNorm(TrainedNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise (B, C, …)."""
-        shape = [1, -1] + [1] * (x.ndim - 2)
-        weight, bias = self.weight.view(shape), self.bias.view(shape)
-        if x[0, 0].numel() > 1:
-            mean, var = self._corrected(x)
-        else:  # one value has no variance of its own
-            mean, var = self._batch_statistics(x, torch.zeros_like(x), 1)
-        scale = weight * torch.rsqrt(var + self.eps)
-        return torch.addcmul(bias - mean * scale, x, scale)
-
-    def _corrected(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Each instance's mean and variance, (B, C, 1, …)."""
-        values = x[0, 0].numel()
+        values = math.prod(x.shape[2:])
+        if values == 1:
+            return self._all_by_the_batch(x)
         own_var, own_mean = instance_moments(x)
-        mean, var = self._batch_statistics(own_mean, own_var, values)
-        own_var = own_var * (values / (values - 1))
-        error_of_mean = ((var + self.eps) / values).sqrt()
-        error_of_var = (var + self.eps) * (2 / (values - 1)) ** 0.5
-        mean = mean + shrunk(own_mean - mean, self.k * error_of_mean)
-        var = var + shrunk(own_var - var, self.k * error_of_var)
-        return mean, var.clamp(min=0)
+        count = len(x) * values
+        batch = self._moved(own_mean, own_var, count) if self.training else self._running()
+        own = own_mean, own_var * (values / (values - 1))
+        output: Tensor = _InstanceAware.apply(  # type: ignore[no-untyped-call]
+            x, self.weight, self.bias, *own, *batch, self.k, self.eps, self.training
+        )
+        return output
 
-    def _batch_statistics(
-        self, own_mean: Tensor, own_var: Tensor, values: int
-    ) -> tuple[Tensor, Tensor]:
-        """The batch's mean and unbiased variance, (1, C, 1, …), from those of its instances.
+    def _all_by_the_batch(self, x: Tensor) -> Tensor:
+        """Instances of one value, which have no variance of their own, (B, C, 1, …)."""
+        count = len(x)
+        if not self.training or count == 1:
+            return F.batch_norm(x, *self._running(), self.weight, self.bias, eps=self.eps)
+        # the framework normalises by the biased variance, we by c times that:
+        # γ / √(c·σ² + ε) = (γ / √c) / √(σ² + ε / c)
+        c = count / (count - 1)
+        weight = self.weight / math.sqrt(c)
+        return F.batch_norm(
+            x, *self._running(), weight, self.bias, True, self.momentum, self.eps / c
+        )
+
+    def _moved(self, own_mean: Tensor, own_var: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The batch's mean and unbiased variance, (C,) both; the running ones follow.
 
         Args:
-            own_mean: (B, C, 1, …).
+            own_mean: Of its instances, (B, C, 1, …).
             own_var: Biased, (B, C, 1, …).
-            values: From how many values these are.
+            count: Values in a channel of the batch.
         """
-        shape = [1, -1] + [1] * (own_mean.ndim - 2)
-        count = len(own_mean) * values
-        if not self.training or count == 1:
-            return self.running_mean.view(shape), self.running_var.view(shape)
-        mean = own_mean.mean(dim=0, keepdim=True)
-        spread = own_var + (own_mean - mean).square()
-        var = spread.mean(dim=0, keepdim=True) * (count / (count - 1))
-        self.running_mean.lerp_(mean.detach().flatten(), self.momentum)
-        self.running_var.lerp_(var.detach().flatten(), self.momentum)
+        between, mean = channel_moments(own_mean)
+        var = (own_var.mean(dim=0).flatten() + between) * (count / (count - 1))
+        torch._foreach_lerp_(self._running(), [mean, var], self.momentum)
         return mean, var
 
+    def _running(self) -> tuple[Tensor, Tensor]:
+        return self.running_mean, self.running_var
 
-def shrunk(x: Tensor, by: Tensor) -> Tensor:
-    """Soft shrinkage: what of ``x`` goes beyond ±``by``.
 
-    Example:
-        >>> shrunk(torch.tensor([-3.0, 0.5, 3.0]), torch.tensor(1.0)).tolist()
-        [-2.0, 0.0, 2.0]
+class _InstanceAware(Function):
+    """Normalise each instance of each channel: y = γ·r·(x − m) + β with r = 1/√(v + ε).
+
+    An instance of n values has the mean μ and the unbiased variance u, its batch M and V. Soft
+    shrinkage of μ − M by s = k·√((V + ε)/n) is the same as to take for m what in μ ± s is next to
+    M; and v is what in u ± t is next to V, t = k·(V + ε)·√(2/(n−1)). So v is never negative.
+
+    Let a = sgn(m − M) and b = sgn(v − V), which are 0 where chance explains it all. With the sums
+    G = Σ ∂L/∂y and H = Σ ∂L/∂y·(x − m) over the values of an instance, and Σ over instances,
+
+        ∂L/∂γ = Σ r·H,   ∂L/∂β = Σ G,   ∂L/∂m = −γ·r·G,   ∂L/∂v = −γ·r³·H/2.
+
+    As m is M or μ − a·s, and v is V or u − b·t,
+
+        ∂L/∂μ = |a|·∂L/∂m,   ∂L/∂u = |b|·∂L/∂v,   ∂L/∂M = Σ (1 − |a|)·∂L/∂m,
+        ∂L/∂V = Σ (1 − |b| − b·dt)·∂L/∂v − a·ds·∂L/∂m
+
+    with ds = ∂s/∂V = k / (2·√(n·(V + ε))) and dt = ∂t/∂V = k·√(2/(n−1)). Where M and V are those
+    of the batch, of N values, and not constants,
+
+        ∂L/∂x = γ·r·∂L/∂y + ∂L/∂μ/n + 2·(x − μ)/(n−1)·∂L/∂u + ∂L/∂M/N + 2·(x − M)/(N−1)·∂L/∂V,
+
+    which is γ·r·∂L/∂y + p·x + q with p and q per instance and channel. So each way takes a few
+    passes over (B, C, …); all else is (B, C).
     """
-    return F.relu(x - by) - F.relu(-x - by)
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        own_mean: Tensor,
+        own_var: Tensor,
+        batch_mean: Tensor,
+        batch_var: Tensor,
+        k: float,
+        eps: float,
+        of_batch: bool,
+    ) -> Tensor:
+        shape = [1, -1] + [1] * (x.ndim - 2)
+        weight, bias = weight.view(shape), bias.view(shape)
+        batch_mean, batch_var = batch_mean.view(shape), batch_var.view(shape)
+        values, spread = math.prod(x.shape[2:]), batch_var + eps
+        mean = _nearest(batch_mean, own_mean, k * (spread / values).sqrt())
+        var = _nearest(batch_var, own_var, spread * (k * math.sqrt(2 / (values - 1))))
+        inverse = torch.rsqrt(var + eps)
+        ctx.save_for_backward(x, weight, own_mean, batch_mean, batch_var, mean, var, inverse)
+        ctx.k, ctx.eps, ctx.of_batch = k, eps, of_batch  # type: ignore[attr-defined]
+        scale = weight * inverse
+        shift = torch.addcmul(bias, mean, scale, value=-1)
+        return torch.addcmul(shift, x, scale)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, own_mean, batch_mean, batch_var, mean, var, inverse = ctx.saved_tensors
+        axes, values = list(range(2, x.ndim)), math.prod(x.shape[2:])
+        buffer = grad * x
+        g = grad.sum(dim=axes, keepdim=True)
+        r_h = torch.addcmul(buffer.sum(dim=axes, keepdim=True), mean, g, value=-1) * inverse
+        of_affine = r_h.sum(dim=0).flatten(), g.sum(dim=0).flatten()
+        if not ctx.needs_input_grad[0]:
+            return None, *of_affine, *[None] * 7
+        scale = weight * inverse
+        of_mean, of_var = -scale * g, scale * inverse * r_h * -0.5
+        a, b = (mean - batch_mean).sign(), (var - batch_var).sign()
+        of_own_mean, of_own_var = a.abs() * of_mean, b.abs() * of_var
+        p = of_own_var * (2 / (values - 1))
+        q = torch.addcmul(of_own_mean / values, p, own_mean, value=-1)
+        if ctx.of_batch:
+            count = len(x) * values
+            ds = ctx.k / 2 * torch.rsqrt((batch_var + ctx.eps) * values)
+            dt = ctx.k * math.sqrt(2 / (values - 1))
+            of_batch_mean = (of_mean - of_own_mean).sum(dim=0, keepdim=True)
+            of_batch_var = of_var - of_own_var - b * of_var * dt - a * of_mean * ds
+            common = of_batch_var.sum(dim=0, keepdim=True) * (2 / (count - 1))
+            p = p + common
+            q = q + (of_batch_mean / count - common * batch_mean)
+        # fresh memory costs a CPU as much as a pass over it
+        of_x = torch.addcmul(q, x, p, out=buffer).addcmul_(grad, scale)
+        return of_x, *of_affine, *[None] * 7
+
+
+def _nearest(to: Tensor, around: Tensor, reach: Tensor) -> Tensor:
+    """What in ``around`` ± ``reach`` is nearest to ``to``; ``to`` itself if it is in there."""
+    return to.clamp(around - reach, around + reach)

@@ -69,11 +69,11 @@ class RobustBatchNorm(TrainedNorm):
                 # a copy: a layer that is used twice moves its statistics before the backward pass
                 mixed = torch.stack(held)
                 output = mixed_norm(x, self.weight, self.bias, mean, mixed, self.alpha, self.eps)
-                return F.relu(output) if self.relu else output
+                return F.relu(output, inplace=True) if self.relu else output
         output = F.batch_norm(
             x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
         )
-        return F.relu(output, inplace=not torch.is_grad_enabled()) if self.relu else output
+        return F.relu(output, inplace=True) if self.relu else output
 
     def _by_kernels(self, x: Tensor) -> Tensor:
         """The same in one or two launches."""

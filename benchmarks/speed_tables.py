@@ -1,0 +1,91 @@
+"""The tables for docs/performance.md, from the results of ``rotta bench`` and ``rotta run``."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rotta.report.names import method_name
+from rotta.results import Result
+
+HERE = Path(__file__).parent
+_NAMES = {
+    "floor": "the floor",
+    "bare": "the network alone",
+    "plain": "RoTTA, sample by sample",
+    "rotta:graphs=false": "RoTTA, `graphs=False`",
+    "rotta:precision=float16": 'RoTTA, `precision="float16"`',
+    "rotta:precision=bfloat16": 'RoTTA, `precision="bfloat16"`',
+}
+
+
+def load(name: str) -> dict[str, Any]:
+    """A result of ``rotta bench``."""
+    result: dict[str, Any] = json.loads((HERE / "results" / f"bench-{name}.json").read_text())
+    return result
+
+
+def methods(name: str) -> str:
+    """Everybody at batch 64."""
+    cells = _cells(load(name))
+    rows = []
+    for subject in dict.fromkeys(subject for subject, _, _ in cells):
+        predict = cells.get((subject, "predict", 64))
+        whole = cells.get((subject, "predict+update", 64))
+        rows.append(
+            [
+                _named(subject),
+                _ms(predict),
+                _ms(whole),
+                f"{whole['over_floor']:.2f}" if whole else "",
+                f"{whole['p95_ms']:.3g}" if whole else "",
+                f"{whole['peak_memory_mib']:,.0f}" if whole else "",
+            ]
+        )
+    headings = ["batch 64", "predict, ms", "predict + update, ms", "× floor", "p95, ms", "MiB"]
+    return _table(headings, rows)
+
+
+def batches(name: str) -> str:
+    """RoTTA beside the floor at every batch size, per call."""
+    cells = _cells(load(name))
+    rows = []
+    for batch in dict.fromkeys(batch for _, _, batch in cells):
+        row = [str(batch)]
+        for what in ("predict", "predict+update"):
+            row += [_ms(cells.get((subject, what, batch))) for subject in ("floor", "rotta")]
+        rows.append(row)
+    headings = ["batch", "predict: floor", "RoTTA", "with updates: floor", "RoTTA"]
+    return _table(headings, rows)
+
+
+def precision() -> str:
+    """What reduced precision costs in error."""
+    rows: dict[str, list[str]] = {}
+    for dataset in ("cifar10-c", "cifar100-c"):
+        result = Result.load(HERE / "results" / f"precision-{dataset}.json")
+        for label, method in result.methods.items():
+            spread = "" if method.std is None else f" ± {method.std:.2f}"
+            cell = f"{method.average_error:.2f}{spread} ({len(method.seeds)})"
+            rows.setdefault(label, [_named(label)]).append(cell)
+    lines = [row + [""] * (3 - len(row)) for row in rows.values()]
+    return _table(["error over the stream (seeds)", "CIFAR10-C", "CIFAR100-C"], lines)
+
+
+def _cells(result: dict[str, Any]) -> dict[tuple[str, str, int], dict[str, Any]]:
+    return {(m["subject"], m["what"], m["batch"]): m for m in result["measurements"]}
+
+
+def _named(subject: str) -> str:
+    return _NAMES.get(subject) or method_name(subject)
+
+
+def _ms(cell: dict[str, Any] | None) -> str:
+    if cell is None:
+        return ""
+    ms: float = cell["median_ms"]
+    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
+
+
+def _table(headings: list[str], rows: list[list[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
