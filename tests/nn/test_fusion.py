@@ -1,5 +1,6 @@
 """ReLUs that normalisation layers take over."""
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -105,3 +106,53 @@ def test_a_layer_used_twice_is_fused_if_a_relu_follows_each_time() -> None:
     net = fuse_relus(robust(nn.Sequential(norm, relu, nn.Conv2d(3, 3, 1), norm, relu)))
     assert fused_layers(net) == 1
     net(torch.rand(2, 3, 4, 4))
+
+
+class FromAnotherThread(nn.Module):
+    """While it is traced, somebody else uses a network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+        self.others: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        net = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.ReLU())
+        other = threading.Thread(target=lambda: self.others.append(net(torch.rand(2, 3, 4, 4))))
+        other.start()
+        other.join()
+        y: Tensor = F.relu(self.norm(x))
+        return y
+
+
+def test_networks_in_other_threads_are_not_disturbed() -> None:
+    net = robust(FromAnotherThread())
+    fused = fuse_relus(net)
+    assert fused_layers(fused) == 1
+    assert isinstance(net, FromAnotherThread)
+    assert [tuple(output.shape) for output in net.others] == [(2, 4, 4, 4)]
+    assert "forward" not in net.norm.__dict__
+
+
+def test_buffers_and_parameters_outside_of_layers_move_with_the_network() -> None:
+    class Scaled(nn.Module):
+        shift: Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm2d(3)
+            self.register_buffer("shift", torch.ones(3, 1, 1))
+            self.scale = nn.Parameter(torch.full((3, 1, 1), 2.0))
+
+        def forward(self, x: Tensor) -> Tensor:
+            y: Tensor = F.relu(self.norm((x - self.shift) * self.scale))
+            return y
+
+    net = robust(Scaled())
+    x = torch.randn(2, 3, 4, 4)
+    expected = net(x)
+    fused = fuse_relus(net)
+    assert fused is not net
+    assert set(fused.state_dict()) == set(net.state_dict())
+    assert torch.allclose(fused(x), expected)
+    assert fused.double()(x.double()).dtype == torch.float64

@@ -1,5 +1,8 @@
 """Let normalisation layers do the ReLU that follows them: one pass over memory instead of two."""
 
+from functools import partial
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import fx, nn
@@ -28,10 +31,11 @@ def fuse_relus(net: nn.Module) -> nn.Module:
         >>> [name for name, _ in fused.named_children()], bn.relu
         (['0', '2'], True)
     """
-    if any(m._forward_hooks or m._forward_pre_hooks for m in net.modules()):
+    steps = _steps(net)
+    if net in steps or any(m._forward_hooks or m._forward_pre_hooks for m in net.modules()):
         return net
     try:
-        graph = _Tracer().trace(net)
+        graph = _traced(net, steps)
     except Exception:  # a user's forward may raise anything when it is asked with a stand-in
         return net
     fused = [layer for layer in _robust_norms(net) if _absorb_relus(graph, net, layer)]
@@ -40,11 +44,39 @@ def fuse_relus(net: nn.Module) -> nn.Module:
     return fx.GraphModule(net, graph) if fused else net
 
 
-class _Tracer(fx.Tracer):
-    """Takes a robust normalisation for one step, as PyTorch's own layers."""
+def _steps(net: nn.Module) -> dict[nn.Module, str]:
+    """What is one step of the graph: PyTorch's layers and robust normalisation, by name."""
+    is_layer = fx.Tracer().is_leaf_module
+    return {
+        module: name
+        for name, module in net.named_modules()
+        if isinstance(module, RobustBatchNorm) or is_layer(module, name)
+    }
 
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return isinstance(m, RobustBatchNorm) or super().is_leaf_module(m, module_qualified_name)
+
+def _traced(net: nn.Module, steps: dict[nn.Module, str]) -> fx.Graph:
+    """What the network computes of one argument.
+
+    ``fx.Tracer.trace`` replaces ``nn.Module.__call__`` for the whole process meanwhile, which
+    breaks networks that run in other threads. Here only the layers of this network, which nobody
+    else has, are told to note their calls.
+    """
+    tracer = fx.Tracer()
+    tracer.root, tracer.graph, tracer.tensor_attrs = net, fx.Graph(), {}
+    images = tracer.create_proxy("placeholder", "x", (), {})
+    try:
+        for layer, name in steps.items():
+            layer.forward = partial(_note_call, tracer, name)
+        result = net(images)
+    finally:
+        for layer in steps:
+            layer.__dict__.pop("forward", None)
+    tracer.create_node("output", "output", (tracer.create_arg(result),), {})
+    return tracer.graph
+
+
+def _note_call(tracer: fx.Tracer, name: str, *inputs: Any, **named: Any) -> fx.Proxy:
+    return tracer.create_proxy("call_module", name, inputs, named)
 
 
 def _robust_norms(net: nn.Module) -> list[RobustBatchNorm]:
