@@ -56,3 +56,15 @@ def test_networks_that_share_weights_share_the_computed_ones() -> None:
     assert isinstance(nets[0][0], FrozenConv2d)
     assert isinstance(nets[1][0], FrozenConv2d)
     assert nets[0][0].computed.data_ptr() == nets[1][0].computed.data_ptr()
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_the_layout_stays_the_networks(layout: torch.memory_format, kernel: int) -> None:
+    conv = nn.Conv2d(4, 8, kernel, padding=kernel // 2).to(memory_format=layout)  # type: ignore[call-overload]
+    frozen = FrozenConv2d(conv.requires_grad_(False), computed_weights(conv, torch.float32))
+    x = torch.randn(2, 4, 5, 5).to(memory_format=layout).requires_grad_()
+    output = frozen(x)
+    assert output.is_contiguous(memory_format=layout)
+    (gradient,) = torch.autograd.grad(output, x, torch.randn_like(output))
+    assert gradient.is_contiguous(memory_format=layout)

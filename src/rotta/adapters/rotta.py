@@ -89,6 +89,7 @@ class RoTTA(Adapter):
     STATE = ("optimiser", "generator", "samples_seen", "updates")
     AUGMENTS = True
     FREE = ("seed", "graphs", "precision")
+    PASSES = 4
 
     bank: CSTU | Recent
 
@@ -123,11 +124,14 @@ class RoTTA(Adapter):
         self.balanced_bank = balanced_bank
         self.robust_training = robust_training
         self.precision = precision
-        prepare = partial(
-            _prepare, net, alpha=alpha, robust_norm=robust_norm, precision=precision, made={}
-        )
-        self.student = prepare()
-        self.teacher = prepare() if robust_training else self.student
+        if graphs is None:
+            graphs = all(p.is_cuda for p in net.parameters())
+        self.student = _prepare(net, alpha, robust_norm)
+        self.teacher = _prepare(net, alpha, robust_norm) if robust_training else self.student
+        if graphs or precision != "float32":  # else launching them would cost more than they save
+            made: dict[int, Weights] = {}
+            for own in (self.student, self.teacher):
+                freeze_convolutions(own, PRECISIONS.get(precision), made)
         self.bank = (
             CSTU(capacity, num_classes, lambda_t=lambda_t, lambda_u=lambda_u)
             if balanced_bank
@@ -144,7 +148,6 @@ class RoTTA(Adapter):
         self.samples_seen = 0
         self.updates = 0
         self.bank.to(trained[0].device)
-        graphs = trained[0].is_cuda if graphs is None else graphs
         self._graphs = CudaGraphs() if graphs else None
 
     def infer(self, x: Tensor) -> Tensor:
@@ -222,9 +225,7 @@ class RoTTA(Adapter):
             self._graphs.forget()
 
 
-def _prepare(
-    net: nn.Module, *, alpha: float, robust_norm: bool, precision: str, made: dict[int, Weights]
-) -> nn.Module:
+def _prepare(net: nn.Module, alpha: float, robust_norm: bool) -> nn.Module:
     """A copy with its own normalisation layers, frozen, in evaluation mode."""
     make = (
         partial(RobustBatchNorm.from_batchnorm, alpha=alpha)
@@ -232,10 +233,7 @@ def _prepare(
         else BatchStatNorm.from_batchnorm
     )
     copy = replace_batch_norms(copy_sharing_weights(net), make)
-    copy = fuse_relus(copy.requires_grad_(False).eval())
-    if precision != "float32":
-        freeze_convolutions(copy, PRECISIONS[precision], made)
-    return copy
+    return fuse_relus(copy.requires_grad_(False).eval())
 
 
 def _check_speed(net: nn.Module, graphs: bool | None, precision: str) -> None:

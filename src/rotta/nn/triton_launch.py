@@ -24,7 +24,7 @@ def launch(kernel: Any, kind: Hashable, grid: tuple[int, int], warps: int, *argu
         arguments: All of the kernel's, in order, constants included.
     """
     device = arguments[0].get_device()
-    if device != torch.cuda.current_device():
+    if device != torch._C._cuda_getDevice():
         with torch.cuda.device(device):
             launch(kernel, kind, grid, warps, *arguments)
         return
