@@ -24,6 +24,25 @@ def load(name: str) -> dict[str, Any]:
     return result
 
 
+_SUMMARY = {
+    "h200-wrn-28-10": "H200, WRN-28-10",
+    "h200-resnext-29": "H200, ResNeXt-29",
+    "cpu-wrn-40-2": "two CPU cores, WRN-40-2",
+    "cpu-resnet-18": "two CPU cores, ResNet-18 at 64×64",
+}
+
+
+def summary() -> str:
+    """The floor, RoTTA, its fastest setting and the plain way, on every machine."""
+    rows = []
+    for name, title in _SUMMARY.items():
+        cells = _cells(load(name))
+        ways = ("plain", "floor", "rotta", "rotta:precision=float16")
+        rows.append([title, *(_ms(cells.get((way, "predict+update", 64))) for way in ways)])
+    headings = ["ms per batch of 64", "sample by sample", "the passes alone", "RoTTA", "in float16"]
+    return _table(headings, rows)
+
+
 def methods(name: str) -> str:
     """Everybody at batch 64."""
     cells = _cells(load(name))
@@ -37,7 +56,7 @@ def methods(name: str) -> str:
                 _ms(predict),
                 _ms(whole),
                 f"{whole['over_floor']:.2f}" if whole else "",
-                f"{whole['p95_ms']:.3g}" if whole else "",
+                _ms(whole, "p95_ms"),
                 f"{whole['peak_memory_mib']:,.0f}" if whole else "",
             ]
         )
@@ -79,11 +98,11 @@ def _named(subject: str) -> str:
     return _NAMES.get(subject) or method_name(subject)
 
 
-def _ms(cell: dict[str, Any] | None) -> str:
+def _ms(cell: dict[str, Any] | None, what: str = "median_ms") -> str:
     if cell is None:
         return ""
-    ms: float = cell["median_ms"]
-    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
+    ms: float = cell[what]
+    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.1f}" if ms >= 10 else f"{ms:.2f}"
 
 
 def _table(headings: list[str], rows: list[list[str]]) -> str:

@@ -106,6 +106,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "cifar100 domains": partial(method_tables.domains, "cifar100-c"),
     "digits methods": method_tables.digits,
     "digits ablation": method_tables.ablation,
+    "speed summary": speed_tables.summary,
     "speed h200 wrn-28-10": partial(speed_tables.methods, "h200-wrn-28-10"),
     "speed h200 resnext-29": partial(speed_tables.methods, "h200-resnext-29"),
     "speed h200 batches": partial(speed_tables.batches, "h200-wrn-28-10"),
@@ -118,8 +119,8 @@ TABLES: dict[str, Callable[[], str]] = {
 def filled(text: str) -> str:
     """A page with its tables as they are now."""
     for name, table in TABLES.items():
-        between = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", flags=re.DOTALL)
-        text = between.sub(lambda found, table=table: found[1] + table() + found[2], text)  # type: ignore[misc]
+        between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", flags=re.DOTALL)
+        text = between.sub(lambda found, table=table: f"{found[1]}{table()}\n{found[2]}", text)  # type: ignore[misc]
     return text
 
 

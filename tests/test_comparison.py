@@ -1,6 +1,9 @@
 """Methods over the streams of several seeds, and the file that is kept about them."""
 
 import json
+import os
+import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -12,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import rotta
-from rotta.adapters import METHODS, Adapter
+from rotta.adapters import METHODS, Adapter, Source
 from rotta.adapters.choice import parse_methods
 from rotta.comparison import Failed, Finished, Look, compare
 from rotta.datasets.base import Dataset
@@ -37,11 +40,19 @@ def stream_of(seed: int, **options: Any) -> rotta.Stream:
 
 
 def compared(
-    methods: str, seeds: list[int], look: list[Look] | None = None
+    methods: str, seeds: list[int], look: list[Look] | None = None, jobs: int = 1
 ) -> Iterator[Finished | Failed]:
     net = rotta.load_source("digits")
     tell = None if look is None else look.append
-    return compare(parse_methods(methods), net, seeds, stream_of, tell)
+    return compare(parse_methods(methods), net, seeds, stream_of, tell, jobs)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 class FailsLate(Adapter):
@@ -57,6 +68,25 @@ class FailsLate(Adapter):
             raise RuntimeError("out of memory")
         logits: Tensor = self.source_net(x)
         return logits
+
+
+class Dies(Source):
+    """A method whose process is killed at the third batch."""
+
+    batches = 0
+
+    def infer(self, x: Tensor) -> Tensor:
+        self.batches += 1
+        if self.batches == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().infer(x)
+
+
+forks = pytest.mark.skipif(sys.platform != "linux", reason="forks, as only Linux allows")
+learns_in_forks = pytest.mark.skipif(
+    sys.platform != "linux" or torch.cuda.is_available(),
+    reason="a process in which autograd has threads for GPUs cannot be forked",
+)
 
 
 def test_every_method_walks_every_stream_and_is_scored_as_if_alone() -> None:
@@ -116,23 +146,94 @@ def test_looks_say_how_far_a_walk_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looks[-1].error == end.result.average_error
 
 
-def test_a_method_that_raises_ends_its_own_walks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@learns_in_forks
+@pytest.mark.usefixtures("one_thread")
+def test_walks_side_by_side_end_like_those_one_by_one() -> None:
+    methods = "source,tent,lame,note,rotta:update_every=8:capacity=8"
+    ends = {
+        jobs: {(end.label, end.seed): end for end in compared(methods, [0, 1], jobs=jobs)}
+        for jobs in (1, 2)
+    }
+    assert len(ends[2]) == 10
+    for key, alone in ends[1].items():
+        beside = ends[2][key]
+        assert isinstance(alone, Finished)
+        assert isinstance(beside, Finished)
+        assert replace(beside.result, ms_per_batch=0.0) == replace(alone.result, ms_per_batch=0.0)
+
+
+@forks
+def test_the_dearest_walks_are_begun_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, passes in (("bn", 5), ("lame", 9)):
+        monkeypatch.setattr(METHODS[name], "PASSES", passes)
+    looks: list[Look] = []
+    ends = compared("source,bn,lame", [0], looks, jobs=2)
+    assert next(ends).label != "source"
+    assert {look.label for look in looks} <= {"bn", "lame"}
+    assert len(list(ends)) == 2
+    assert {look.label for look in looks} == {"source", "bn", "lame"}
+
+
+@forks
+def test_images_are_made_once_for_all_processes(tmp_path: Path) -> None:
+    makers = tmp_path / "makers"
+
+    def note(done: int, total: int) -> None:
+        with makers.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+    data = rotta.load_dataset("digits-c", limit=5, progress=note)
+    net = rotta.load_source("digits")
+    walks = compare(
+        parse_methods("source,bn,lame"),
+        net,
+        [0],
+        lambda seed: rotta.Stream(data, order=("fog", "snow"), seed=seed),
+        jobs=2,
+    )
+    assert len(list(walks)) == 3
+    assert makers.read_text().split() == [str(os.getpid())] * 2
+
+
+@forks
+def test_a_method_whose_process_is_killed_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, "tent", Dies)
+    ends = {end.label: end for end in compared("source,tent,bn,lame", [0], jobs=2)}
+    lost = ends.pop("tent")
+    assert isinstance(lost, Failed)
+    assert lost.reason.startswith("its process was killed")
+    assert [type(ends[label]) for label in ("source", "bn", "lame")] == [Finished] * 3
+
+
+def test_jobs_below_one_are_refused_before_the_first_step() -> None:
+    with pytest.raises(ValueError, match="jobs must be 1 or more"):
+        compared("source", [0], jobs=0)
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=forks)])
+def test_a_method_that_raises_ends_its_own_walks_alone(
+    jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(METHODS, "tent", FailsLate)
-    ends = list(compared("source,tent,bn", [0]))
-    assert [type(end) for end in ends] == [Finished, Failed, Finished]
-    assert isinstance(ends[1], Failed)
-    assert (ends[1].label, ends[1].reason) == ("tent", "RuntimeError: out of memory")
-    assert "Traceback" in ends[1].traceback
+    ends = {end.label: end for end in compared("source,tent,bn", [0], jobs=jobs)}
+    failed = ends["tent"]
+    assert isinstance(failed, Failed)
+    assert failed.reason == "RuntimeError: out of memory"
+    assert "in infer" in failed.traceback
+    assert [type(ends[label]) for label in ("source", "bn")] == [Finished, Finished]
 
 
-def test_what_the_stream_raises_is_no_methods_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=forks)])
+def test_what_the_stream_raises_is_no_methods_failure(
+    jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def torn(self: rotta.Stream) -> Iterator[rotta.Batch]:
         yield from list(self.starting_at(0))[:2]
         raise OSError("the disk is gone")
 
     monkeypatch.setattr(rotta.Stream, "__iter__", torn)
     with pytest.raises(OSError, match="the disk is gone"):
-        list(compared("source,bn", [0]))
+        list(compared("source,bn", [0], jobs=jobs))
 
 
 def test_a_method_that_does_not_suit_the_network_is_refused_before_the_first_step() -> None:
@@ -163,6 +264,22 @@ def test_the_record_says_at_every_moment_what_is_finished(tmp_path: Path) -> Non
     assert stored.config["seeds"] == [0, 1]
     assert stored.config["methods"] == ["rotta", "source"]
     assert {"time", "versions", "device", "commit", "data"} <= set(stored.provenance)
+
+
+def test_the_order_in_which_walks_end_is_not_in_the_record(tmp_path: Path) -> None:
+    ends = [
+        *compared("source,bn", [1, 0]),
+        *(Failed(label, seed, "", "") for seed in (1, 0) for label in ("tent", "lame")),
+    ]
+    texts: list[str] = []
+    for order in (ends, ends[::-1]):
+        path = tmp_path / f"{len(texts)}.json"
+        record = Record(path, ["source", "tent", "bn", "lame"], [1, 0], {}, {})
+        for end in order:
+            record.add(end)
+        texts.append(path.read_text())
+    assert texts[0] == texts[1]
+    assert list(json.loads(texts[0])["methods"]["bn"]["seeds"]) == ["1", "0"]
 
 
 def test_the_record_keeps_failures_and_what_is_finished_beside_them(tmp_path: Path) -> None:

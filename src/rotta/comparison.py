@@ -2,16 +2,19 @@
 
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from rotta.adapters.choice import MethodChoice
+from rotta.adapters.methods import METHODS
 from rotta.metrics import Memory
 from rotta.results import SeedResult
+from rotta.side_by_side import Lost, check_jobs, side_by_side
 from rotta.streams import Stream
 from rotta.walk import walk
 
@@ -43,7 +46,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Failed:
-    """A walk on which the method raised."""
+    """A walk on which the method raised, or the process died."""
 
     label: str
     seed: int
@@ -57,7 +60,8 @@ def compare(
     seeds: Sequence[int],
     stream_of: Callable[[int], Stream],
     look: Callable[[Look], None] | None = None,
-) -> Iterator[Finished | Failed]:
+    jobs: int = 1,
+) -> Generator[Finished | Failed, None, None]:
     """Lead every method along the stream of every seed, seed by seed.
 
     Before the first step, every method is built once, so that one that does not suit the network
@@ -70,12 +74,15 @@ def compare(
         seeds: At least one.
         stream_of: The stream of a seed; all methods get the same.
         look: Is told now and then how far a walk is.
+        jobs: How many walks go on at the same time, on Linux and the CPU. More than one: in
+            processes of one thread each, forked when the first end is asked for, the dearest
+            walks first; images that have to be made are made before.
 
     Yields:
         What became of each walk, as soon as it is over.
 
     Raises:
-        ValueError: A method does not suit the network.
+        ValueError: A method does not suit the network, or so many jobs cannot be.
 
     Example:
         >>> import rotta
@@ -88,6 +95,7 @@ def compare(
         source 1 1.0
     """
     first = stream_of(seeds[0])
+    check_jobs(jobs, first.device)
     # measured: the faster layout on GPUs, and on CPUs too
     net = net.to(first.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     for choice in choices:
@@ -95,20 +103,52 @@ def compare(
             choice.build(net, len(first.dataset.classes), seed=seeds[0])
         except (RuntimeError, MemoryError, OverflowError) as error:
             raise ValueError(f"{choice.label} cannot be built: {error}") from error
-    return _walks(choices, net, seeds, stream_of, look)
+    if jobs == 1:
+        return _one_by_one(choices, net, seeds, stream_of, look)
+    _make_images(first)
+    return _side_by_side(choices, net, seeds, stream_of, look, jobs)
 
 
-def _walks(
+def _one_by_one(
     choices: Sequence[MethodChoice],
     net: nn.Module,
     seeds: Sequence[int],
     stream_of: Callable[[int], Stream],
     look: Callable[[Look], None] | None,
-) -> Iterator[Finished | Failed]:
+) -> Generator[Finished | Failed, None, None]:
     for seed in seeds:
         stream = stream_of(seed)
         for choice in choices:
             yield _walked(choice, net, stream, look)
+
+
+def _side_by_side(
+    choices: Sequence[MethodChoice],
+    net: nn.Module,
+    seeds: Sequence[int],
+    stream_of: Callable[[int], Stream],
+    look: Callable[[Look], None] | None,
+    jobs: int,
+) -> Generator[Finished | Failed, None, None]:
+    def lead(
+        walk: tuple[MethodChoice, int], look: Callable[[Look], None] | None
+    ) -> Finished | Failed:
+        choice, seed = walk
+        return _walked(choice, net, stream_of(seed), look)
+
+    walks = [(choice, seed) for seed in seeds for choice in choices]
+    # a long walk begun last would go on alone
+    walks.sort(key=lambda walk: METHODS[walk[0].name].PASSES, reverse=True)
+    with closing(side_by_side(walks, lead, jobs, look)) as ends:
+        for (choice, seed), end in ends:
+            yield Failed(choice.label, seed, end.reason, "") if isinstance(end, Lost) else end
+
+
+def _make_images(stream: Stream) -> None:
+    """Have images that are made when first read made now, once, and not in every process."""
+    for name in stream.domains:
+        images = stream.dataset.domain(name, severity=stream.severity)
+        images.images(np.arange(len(images.labels))[:1])
 
 
 def _walked(

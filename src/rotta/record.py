@@ -59,13 +59,18 @@ class Record:
         return sum(len(seeds) for seeds in self._finished.values())
 
     def result(self) -> Result:
-        """What there is so far."""
-        wanted = len(self._config["methods"]) * len(self._config["seeds"])
+        """What there is so far; in which order walks were over makes no difference."""
+        labels, seeds = self._config["methods"], self._config["seeds"]
+        failed = sorted(
+            self.failed, key=lambda failed: (seeds.index(failed.seed), labels.index(failed.label))
+        )
         state = {
-            "complete": self.walks == wanted,
-            "failed": [asdict(failed) for failed in self.failed],
+            "complete": self.walks == len(labels) * len(seeds),
+            "failed": [asdict(failure) for failure in failed],
         }
         methods = {
-            label: MethodResult.over(seeds) for label, seeds in self._finished.items() if seeds
+            label: MethodResult.over({seed: done[seed] for seed in seeds if seed in done})
+            for label, done in self._finished.items()
+            if done
         }
         return Result(methods, {**self._config, **state}, self._provenance)

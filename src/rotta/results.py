@@ -191,18 +191,22 @@ def _number(value: Any) -> Any:
     return value
 
 
-def provenance(device: torch.device | str, data: Mapping[str, str]) -> dict[str, Any]:
+def provenance(
+    device: torch.device | str, data: Mapping[str, str], threads: int | None = None
+) -> dict[str, Any]:
     """What a result depends on besides its configuration.
 
     Args:
         device: Where it was computed.
         data: The dataset's own record of its files.
+        threads: Of each walk on the CPU; those of this process if left out.
     """
+    threads = threads or torch.get_num_threads()
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
-        "device": device_name(torch.device(device)),
-        "threads": torch.get_num_threads(),
+        "device": device_name(torch.device(device), threads),
+        "threads": threads,
         "tf32": {
             "convolutions": torch.backends.cudnn.allow_tf32,
             "matrix products": torch.backends.cuda.matmul.allow_tf32,
@@ -212,11 +216,11 @@ def provenance(device: torch.device | str, data: Mapping[str, str]) -> dict[str,
     }
 
 
-def device_name(device: torch.device) -> str:
-    """In words: ``NVIDIA H200``, or the processor's architecture and cores."""
+def device_name(device: torch.device, threads: int) -> str:
+    """In words: ``NVIDIA H200``, or the processor's architecture and threads."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+    return f"{platform.machine()} CPU, {threads} thread{'' if threads == 1 else 's'}"
 
 
 def _commit() -> str:

@@ -55,7 +55,7 @@ class Replay:
         return logits
 
     def update(self) -> None:
-        held = self.bank.held()
+        held = slice(self.bank.size())
         weak, ages = self.bank.images[held], self.bank.age[held].tolist()
         with torch.no_grad():
             target = self.teacher.train()(weak).softmax(1)
@@ -137,7 +137,7 @@ def test_weak_views_move_the_teachers_statistics() -> None:
     net = nn.Sequential(nn.BatchNorm2d(3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 10))
     model = method(net=net, alpha=0.25)
     model(images(EVERY))
-    bank = model.bank.images[model.bank.held()]
+    bank = model.bank.images[: model.bank.size()]
     norms = model.teacher.get_submodule("0"), model.student.get_submodule("0")
     var, mean = torch.var_mean(bank, dim=(0, 2, 3), correction=0)
     teacher, student = norms

@@ -39,7 +39,7 @@ def test_the_two_agree_along_a_stream(dtype: torch.dtype, tolerance: float) -> N
     assert fast.updates == plain.seen // 16 == 7
     assert len(labels) >= 4
     samples = plain.bank.samples()
-    held = fast.bank.held()
+    held = slice(fast.bank.size())
     assert [sample.age for sample in samples] == fast.bank.age[held].tolist()
     assert torch.equal(torch.stack([s.image for s in samples]), fast.bank.images[held])
     classes = {s.place: c for c, found in enumerate(plain.bank.of_class) for s in found}

@@ -1,5 +1,6 @@
 """``rotta run`` as a person types it: the table, the files, and what is kept when it breaks off."""
 
+import io
 import json
 import os
 import re
@@ -11,12 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from PIL import Image
+from rich.console import Console
 from torch import Tensor
 from typer.testing import CliRunner, Result
 
 from rotta.adapters import METHODS, Source
-from rotta.cli import app, main
+from rotta.cli import app, live, main, options
+from rotta.comparison import Failed, Look
+
+forks = pytest.mark.skipif(sys.platform != "linux", reason="forks, as only Linux allows")
 
 SMALL = ("run", "--limit", "30", "--order", "fog,snow")
 
@@ -141,20 +147,72 @@ def test_when_every_method_raises_there_is_no_table(monkeypatch: pytest.MonkeyPa
     assert (done.exit_code, done.stdout) == (1, "")
 
 
-def test_ctrl_c_keeps_what_is_finished_and_says_where(tmp_path: Path) -> None:
+@forks
+def test_walks_at_the_same_time_are_stated_and_keep_their_order() -> None:
+    words = (*SMALL, "--methods", "source,lame,bn", "--device", "cpu", "--out", "result")
+    done = rotta(*words, "--jobs", "2")
+    assert done.exit_code == 0, done.output
+    assert "Practical TTA, with 2 at a time, one thread each\n" in done.stdout
+    assert done.stderr.count(", seed 0: error ") == 3
+    stored = record("result")
+    assert list(stored["methods"]) == ["source", "lame", "bn"]
+    assert stored["config"]["jobs"] == 2
+    assert stored["provenance"]["threads"] == 1
+    assert stored["provenance"]["device"].endswith("CPU, 1 thread")
+
+
+def test_one_walk_has_all_threads_however_many_jobs_there_may_be() -> None:
+    done = rotta(*SMALL, "--methods", "source", "--jobs", "1", "--out", "result")
+    assert "at a time" not in done.stdout
+    assert record("result")["config"]["jobs"] == 1
+    assert record("result")["provenance"]["threads"] == torch.get_num_threads()
+    assert options.pick_jobs(1, "cpu", walks=1) == 1
+
+
+def test_jobs_that_cannot_be_are_refused_before_anything_is_computed() -> None:
+    assert rotta(*SMALL, "--jobs", "0", "--out", "result").exit_code == 2
+    with pytest.raises(ValueError, match="2 jobs need the CPU, not cuda"):
+        options.pick_jobs(2, "cuda", walks=5)
+    assert not Path("result").exists()
+
+
+def test_seeds_of_a_method_that_walk_at_the_same_time_share_its_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = io.StringIO()
+    monkeypatch.setattr(live, "errors", Console(force_terminal=True, width=120, file=written))
+    with live.Live(["bn"], seeds=3) as shown:
+        shown.look(Look("bn", 0, batches=4, total=10, error=10.0, seconds=8.0))
+        shown.look(Look("bn", 1, batches=6, total=10, error=20.0, seconds=12.0))
+        shown.rest()
+        both = re.sub(r"\x1b\[[\d;]*m", "", written.getvalue())
+        shown.end(Failed("bn", 0, "RuntimeError", ""))
+        shown.look(Look("bn", 1, batches=7, total=10, error=21.0, seconds=14.0))
+    # 20 s of walking for 10 of 30 batches, and 40 s more for two at a time
+    assert re.search(r"bn .* 10/30 +15\.0 % +0:20  left 0:20", both)
+    assert re.search(r" 7/30 +21\.0 % +0:14  left 0:46", written.getvalue())
+
+
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=forks)])
+def test_ctrl_c_keeps_what_is_finished_and_says_where(tmp_path: Path, jobs: str) -> None:
     seeds = ",".join(str(seed) for seed in range(1000))
     words = [*SMALL, "--methods", "source", "--seeds", seeds, "--out", "result"]
+    words += ["--device", "cpu", "--jobs", jobs]
     running = subprocess.Popen(
         [sys.executable, "-m", "rotta", *words],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        start_new_session=True,
     )
     while not (tmp_path / "result" / "result.json").exists() and running.poll() is None:
         time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: all that belongs to it
     _, told = running.communicate(timeout=60)
     assert running.returncode == 130
+    assert "Traceback" not in told
+    with pytest.raises(ProcessLookupError):
+        os.killpg(running.pid, 0)  # nobody is left
     kept = Path("result") / "result.json"
     assert told.splitlines()[-1].startswith(f"stopped: what was finished is in {kept}")
     stored = record("result")

@@ -61,6 +61,9 @@ class Adapter(nn.Module, metaclass=_Method):
     FREE: ClassVar[tuple[str, ...]] = ("seed",)
     """Options that may differ between a saved state and the method that continues it."""
 
+    PASSES: ClassVar[float] = 1
+    """Through the network per batch, roughly: of several walks the dearest starts first."""
+
     bank: Bank | None
     built: dict[str, Any]
 

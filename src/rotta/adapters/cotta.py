@@ -55,6 +55,7 @@ class CoTTA(Adapter):
     STATE = ("optimiser", "generator")
     AUGMENTS = True
     FREE = ("seed", "passes_at_once")
+    PASSES = 35
 
     def __init__(
         self,

@@ -55,6 +55,7 @@ class NOTE(Adapter):
     """
 
     STATE = ("optimiser", "generator", "samples_seen")
+    PASSES = 3
 
     bank: PBRS
 
@@ -105,7 +106,7 @@ class NOTE(Adapter):
 
     def _update(self) -> None:
         """One step of entropy minimisation; the reservoir's statistics move the running ones."""
-        memory = self.bank.images[self.bank.held()]
+        memory = self.bank.images[: self.bank.size()]
         with torch.enable_grad(), layers_training(self._norms):
             loss = exact_entropy(self.logits(self.net, memory)).mean()
             descend(loss, self.optimiser)

@@ -32,6 +32,7 @@ class TENT(Adapter):
 
     STATE = ("optimiser",)
     LEARNS_FROM_ITS_PREDICTION = True
+    PASSES = 2
 
     def __init__(self, net: nn.Module, num_classes: int, *, lr: float = 1e-3) -> None:
         super().__init__(net, num_classes)

@@ -23,20 +23,24 @@ class Held(NamedTuple):
     """Bytes that are in use on a GPU; none on the CPU, where only changes are measured."""
 
     allocated: int = 0
-    reserved: int = 0
-    """With the memory that CUDA graphs compute in, which nobody else can use."""
+    of_graphs: int = 0
+    """In which CUDA graphs compute: not allocated, but nobody else can use it."""
 
     def beyond(self, before: "Held") -> "Held":
         """What came since."""
-        return Held(self.allocated - before.allocated, self.reserved - before.reserved)
+        return Held(self.allocated - before.allocated, self.of_graphs - before.of_graphs)
 
 
 def held_bytes(device: torch.device) -> Held:
     """What is in use now, without what is only kept for later."""
     if device.type != "cuda":
         return Held()
-    torch.cuda.empty_cache()
-    return Held(torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device))
+    of_graphs = sum(
+        segment["total_size"] - segment["allocated_size"]
+        for segment in torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]
+        if segment["device"] == (device.index or 0) and tuple(segment["segment_pool_id"]) != (0, 0)
+    )
+    return Held(torch.cuda.memory_allocated(device), of_graphs)
 
 
 def peak_mib(action: Action, device: torch.device, held_by_others: Held | None = None) -> float:
@@ -58,8 +62,8 @@ def peak_mib(action: Action, device: torch.device, held_by_others: Held | None =
     action()
     torch.cuda.synchronize(device)
     allocated = torch.cuda.max_memory_allocated(device)
-    own = Held(allocated, held_bytes(device).reserved).beyond(held_by_others or Held())
-    return max(own) / _MIB
+    own = Held(allocated, held_bytes(device).of_graphs).beyond(held_by_others or Held())
+    return sum(own) / _MIB
 
 
 def _peak_of_changes(action: Action) -> int:

@@ -1,5 +1,6 @@
 """How a comparison looks while it goes on."""
 
+from statistics import fmean
 from types import TracebackType
 
 from rich.markup import escape
@@ -43,6 +44,10 @@ class Live:
     ) -> None:
         self._bar.stop()
 
+    def rest(self) -> None:
+        """Show nothing, and have no thread that does, until there is news."""
+        self._bar.stop()
+
     def images(self, done: int, total: int) -> None:
         """How far the making or fetching of images is; shown while it lasts."""
         self._bar.start()
@@ -60,6 +65,7 @@ class Live:
         if isinstance(end, Failed):
             line = f"[bold red]failed:[/] {end.label}, seed {end.seed}: {escape(end.reason)}"
             errors.print(line, highlight=False, soft_wrap=True)
+            self._rows[end.label].give_up(end.seed)
             return
         self._rows[end.label].finish(end)
         if not errors.is_terminal:
@@ -69,7 +75,7 @@ class Live:
 
 
 class _Row:
-    """One method. Its clock runs only while it walks: seeds take turns with other methods."""
+    """One method. Its clock runs only while it walks: walks take turns with other methods."""
 
     def __init__(self, bar: Bar, label: str, seeds: int) -> None:
         self._bar = bar
@@ -79,27 +85,35 @@ class _Row:
         self._seconds_before = 0.0
         self._errors: list[float] = []
         self._total = 0
+        self._under_way: dict[int, Look] = {}
 
     def look(self, look: Look) -> None:
-        """Show the error of the walk that is under way, and how long all walks will take."""
+        """Show the error of the walks that are under way, and how long all walks will take."""
         self._total = look.total
-        seconds = self._seconds_before + look.seconds
-        self._show(self._batches_before + look.batches, look.error, seconds)
+        self._under_way[look.seed] = look
+        self._show(fmean(look.error for look in self._under_way.values()))
 
     def finish(self, end: Finished) -> None:
         """Show the mean error of the finished walks."""
+        self._under_way.pop(end.seed, None)
         self._batches_before += self._total
         self._seconds_before += end.seconds
         self._errors.append(end.result.average_error)
-        self._show(
-            self._batches_before, sum(self._errors) / len(self._errors), self._seconds_before
-        )
+        self._show(fmean(self._errors))
 
-    def _show(self, done: int, error: float, seconds: float) -> None:
+    def give_up(self, seed: int) -> None:
+        """Forget a walk that failed."""
+        self._under_way.pop(seed, None)
+
+    def _show(self, error: float) -> None:
+        walking = self._under_way.values()
+        done = self._batches_before + sum(look.batches for look in walking)
+        seconds = self._seconds_before + sum(look.seconds for look in walking)
         total = self._seeds * self._total
         state = f"{done:>{len(str(total))}}/{total}  {error:5.1f} %  {_clock(seconds)}"
         if done < total:
-            state += f"  left {_clock(seconds / done * (total - done))}"
+            left = seconds / done * (total - done) / max(1, len(walking))
+            state += f"  left {_clock(left)}"
         self._bar.update(self._task, completed=done, total=total, state=state)
 
 

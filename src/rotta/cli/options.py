@@ -23,6 +23,15 @@ Frost = Annotated[
     ),
 ]
 Split = Annotated[str, typer.Option(help="test; for `domains:PATH` also train or all.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        help="Walks at the same time on the CPU, one thread each; 1 for one after the other with "
+        "all threads. One per core if left out, where there are as many.",
+        metavar="N",
+        min=1,
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Download what is missing without asking.")]
 Setting = Annotated[
     str, typer.Option(help="fully, continual, non-iid or ptta: see `rotta list streams`.")
@@ -95,6 +104,22 @@ def parse_seeds(seed: int | None, seeds: str | None) -> list[int]:
     if not all(0 <= number <= _LARGEST_SEED for number in chosen):
         raise ValueError(f"--seeds takes numbers from 0 to {_LARGEST_SEED}, not {seeds}")
     return chosen
+
+
+def pick_jobs(jobs: int | None, device: str, walks: int) -> int:
+    """Those of ``--jobs``, or as many as suit the machine; no more than there are walks.
+
+    Raises:
+        ValueError: So many cannot be on that device.
+    """
+    import torch
+
+    from rotta.side_by_side import automatic_jobs, check_jobs
+
+    if jobs is None:
+        return automatic_jobs(walks, torch.device(device))
+    check_jobs(jobs, torch.device(device))
+    return min(jobs, walks)
 
 
 def pick_device(text: str) -> str:

@@ -1,5 +1,6 @@
 """``rotta run``: methods over a stream."""
 
+from contextlib import closing
 from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from rotta.cli.console import Stopped, download_question, output, say
 from rotta.cli.run_folder import check_vacant, claim, run_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from rotta.cli.live import Live
     from rotta.comparison import Failed, Finished
@@ -58,6 +59,7 @@ def run(
     image_size: options.ImageSize = None,
     frost: options.Frost = None,
     device: options.Device = "auto",
+    jobs: options.Jobs = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -87,6 +89,7 @@ def run(
     chosen = parse_methods(_quick_methods() if methods is None else methods)
     every_seed = options.parse_seeds(seed, seeds)
     labels = [choice.label for choice in chosen]
+    at_once = options.pick_jobs(jobs, where, len(labels) * len(every_seed))
     if out is not None:
         check_vacant(out)
     with Live(labels, len(every_seed)) as live:
@@ -117,7 +120,7 @@ def run(
         first = stream_of(every_seed[0])
         source = source or source_for(dataset)
         net = _network(source, dataset, len(data.classes))
-        walks = compare(chosen, net, every_seed, stream_of, live.look)
+        walks = compare(chosen, net, every_seed, stream_of, live.look, at_once)
         config = {
             "dataset": dataset,
             "source": source,
@@ -130,13 +133,15 @@ def run(
             "batch_size": batch_size,
             "limit": limit,
             "split": split,
+            "jobs": at_once,
             "classes": list(data.classes),
             "options": {choice.label: choice.settings for choice in chosen},
         }
-        origin = provenance(where, data.provenance)
+        origin = provenance(where, data.provenance, threads=1 if at_once > 1 else None)
         folder = claim(out, run_name(dataset, setting, every_seed))
         record = Record(folder / "result.json", labels, every_seed, config, origin)
         draw_stream([first], folder / "stream.png")
+        live.rest()  # whatever forks should have no other thread beside it
         _follow(walks, record, live)
     _show(record, first)
     if methods is None:
@@ -169,16 +174,19 @@ def _network(source: str, dataset: str, classes: int) -> "Classifier":
     return net
 
 
-def _follow(walks: "Iterator[Finished | Failed]", record: "Record", live: "Live") -> None:
+def _follow(
+    walks: "Generator[Finished | Failed, None, None]", record: "Record", live: "Live"
+) -> None:
     """Keep and show what each walk brings.
 
     Raises:
         Stopped: by Ctrl-C; the message says where the finished walks are.
     """
     try:
-        for end in walks:
-            record.add(end)
-            live.end(end)
+        with closing(walks):
+            for end in walks:
+                record.add(end)
+                live.end(end)
     except KeyboardInterrupt:
         if not record.walks:
             raise Stopped("nothing was finished") from None
@@ -196,11 +204,12 @@ def _show(record: "Record", stream: "Stream") -> None:
     result, folder = record.result(), record.path.parent
     if not result.methods:
         return
-    seeds = len(result.config["seeds"])
+    seeds, jobs = len(result.config["seeds"]), result.config["jobs"]
     say(
         f"{_counted(len(result.methods), 'method')} over {_counted(len(stream), 'batch', 'es')}, "
         f"{_counted(stream.num_samples, 'image')}, {stream.setting.title}"
         + (f", mean of {seeds} seeds" if seeds > 1 else "")
+        + (f", with {jobs} at a time, one thread each" if jobs > 1 else "")
     )
     output.print(terminal_table(comparison_table(result), output))
     write_page([load_run(folder)], folder / "report.html")

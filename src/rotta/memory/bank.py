@@ -69,10 +69,6 @@ class Bank(nn.Module, ABC):
     def __len__(self) -> int:
         return self.size()
 
-    def held(self) -> Tensor:
-        """The places that hold something, (n,)."""
-        return torch.arange(self.size(), device=self.label.device)
-
     def make_room(self, x: Tensor) -> None:
         """Allocate the images on sight of the first batch."""
         if self.images.shape[1:] != x.shape[1:]:
