@@ -79,14 +79,16 @@ def batches(name: str) -> str:
 
 def precision() -> str:
     """What reduced precision costs in error."""
-    rows: dict[str, list[str]] = {}
-    for dataset in ("cifar10-c", "cifar100-c"):
-        result = Result.load(HERE / "results" / f"precision-{dataset}.json")
+    rows: dict[str, dict[str, str]] = {}
+    for file in ("cifar10-c", "cifar100-c", "cifar10-c-bfloat16"):
+        result = Result.load(HERE / "results" / f"precision-{file}.json")
         for label, method in result.methods.items():
-            spread = "" if method.std is None else f" ± {method.std:.2f}"
-            cell = f"{method.average_error:.2f}{spread} ({len(method.seeds)})"
-            rows.setdefault(label, [_named(label)]).append(cell)
-    lines = [row + [""] * (3 - len(row)) for row in rows.values()]
+            cell = f"{method.average_error:.2f} ({len(method.seeds)})"
+            rows.setdefault(label, {})[result.config["dataset"]] = cell
+    lines = [
+        [_named(label), cells["cifar10-c"], cells.get("cifar100-c", "not run")]
+        for label, cells in rows.items()
+    ]
     return _table(["error over the stream (seeds)", "CIFAR10-C", "CIFAR100-C"], lines)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from rotta.nn.frozen_conv import FrozenConv2d, computed_weights, freeze_convolutions
+from rotta.nn.frozen_conv import FrozenConv2d, Made, computed_weights, freeze_convolutions
 
 SHAPES: list[dict[str, Any]] = [
     {"kernel_size": 3, "padding": 1},
@@ -44,7 +44,7 @@ def test_only_plain_convolutions_with_a_gradient_to_turn_are_turned() -> None:
 
 def test_networks_that_share_weights_share_the_computed_ones() -> None:
     conv = nn.Conv2d(3, 4, 3)
-    made: dict[int, Any] = {}
+    made: Made = {}
     nets = [nn.Sequential(conv, nn.Conv2d(4, 4, 3, padding_mode="reflect")) for _ in range(2)]
     before = set(nets[0].state_dict())
     for net in nets:
@@ -68,3 +68,28 @@ def test_the_layout_stays_the_networks(layout: torch.memory_format, kernel: int)
     assert output.is_contiguous(memory_format=layout)
     (gradient,) = torch.autograd.grad(output, x, torch.randn_like(output))
     assert gradient.is_contiguous(memory_format=layout)
+
+
+def test_layers_that_share_a_weight_keep_their_own_shape_and_bias() -> None:
+    first, second = nn.Conv2d(3, 3, 3, padding=1), nn.Conv2d(3, 3, 3, padding=2, dilation=2)
+    second.weight = first.weight
+    net = nn.Sequential(first, second).requires_grad_(False)
+    x = torch.randn(1, 3, 8, 8, requires_grad=True)
+    expected = net(x)
+    (wanted,) = torch.autograd.grad(expected, x, torch.ones_like(expected))
+    output = freeze_convolutions(net, None, {})(x)
+    assert torch.allclose(output, expected)
+    (given,) = torch.autograd.grad(output, x, torch.ones_like(output))
+    assert torch.allclose(given, wanted, atol=1e-5)
+
+
+def test_a_loaded_weight_is_computed_with() -> None:
+    made: Made = {}
+    net = freeze_convolutions(nn.Sequential(nn.Conv2d(3, 4, 3, padding=1)), torch.float64, made)
+    other = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1))
+    net.load_state_dict(other.state_dict())
+    x = torch.randn(2, 3, 5, 5, requires_grad=True)
+    assert torch.allclose(net(x).float(), other(x), atol=1e-5)
+    (given,) = torch.autograd.grad(net(x).sum(), x)
+    (wanted,) = torch.autograd.grad(other(x).sum(), x)
+    assert torch.allclose(given, wanted, atol=1e-5)

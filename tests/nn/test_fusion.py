@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -9,9 +10,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rotta.models import build
-from rotta.nn.fusion import fuse_relus
+from rotta.nn import fusion
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import replace_batch_norms
+
+
+def fuse_relus(net: nn.Module) -> nn.Module:
+    """With the networks of this file among those whose code is known."""
+    return fusion.fuse_relus(net, (*fusion.PACKAGES, __name__.split(".")[0]))
 
 
 def robust(net: nn.Module) -> nn.Module:
@@ -156,3 +162,45 @@ def test_buffers_and_parameters_outside_of_layers_move_with_the_network() -> Non
     assert set(fused.state_dict()) == set(net.state_dict())
     assert torch.allclose(fused(x), expected)
     assert fused.double()(x.double()).dtype == torch.float64
+
+
+class Own(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.calls = nn.BatchNorm2d(3), 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        y: Tensor = F.relu(self.norm(x))
+        return y
+
+
+def test_the_code_of_strangers_keeps_running() -> None:
+    net = robust(Own())
+    assert fusion.fuse_relus(net) is net
+    net(torch.rand(2, 3, 4, 4))
+    assert net.calls == 1
+
+
+class Noisy(Own):
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = F.relu(self.norm(x + torch.randn(3, 1, 1)))
+        return y
+
+
+class InADict(Own):
+    def forward(self, x: Tensor) -> Any:
+        return {"logits": F.relu(self.norm(x))}
+
+
+@pytest.mark.parametrize("make", [Noisy, InADict])
+def test_what_would_be_frozen_by_tracing_is_left_as_it_is(make: Callable[[], nn.Module]) -> None:
+    net = robust(make())
+    assert fuse_relus(net) is net
+
+
+def test_a_layer_with_a_forward_of_its_own_keeps_it() -> None:
+    net = robust(nn.Sequential(nn.BatchNorm2d(3), nn.ReLU(), nn.Conv2d(3, 4, 1)))
+    net[2].forward = lambda x: x + 1  # type: ignore[index]
+    assert fuse_relus(net) is net
+    assert torch.equal(net(torch.zeros(1, 3, 2, 2)), torch.ones(1, 3, 2, 2))

@@ -72,7 +72,8 @@ class CoTTA(Adapter):
     ) -> None:
         super().__init__(net, num_classes)
         if passes_at_once is None:
-            passes_at_once = 2 if next(net.parameters()).device.type == "cpu" else passes
+            on_cpu = all(p.device.type == "cpu" for p in net.parameters())
+            passes_at_once = 2 if on_cpu else passes
         check_at_least_one(passes=passes, passes_at_once=passes_at_once)
         check_between(0, 1, teacher_momentum=teacher_momentum, restore=restore)
         check_between(0, math.inf, lr=lr)

@@ -23,7 +23,7 @@ from rotta.memory.recent import Recent
 from rotta.nn.augment import drawn_strong_views
 from rotta.nn.batch_stats import BatchStatNorm
 from rotta.nn.cuda_graphs import CudaGraphs, Result
-from rotta.nn.frozen_conv import Weights, freeze_convolutions
+from rotta.nn.frozen_conv import Made, freeze_convolutions
 from rotta.nn.fusion import fuse_relus
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import (
@@ -129,7 +129,7 @@ class RoTTA(Adapter):
         self.student = _prepare(net, alpha, robust_norm)
         self.teacher = _prepare(net, alpha, robust_norm) if robust_training else self.student
         if graphs or precision != "float32":  # else launching them would cost more than they save
-            made: dict[int, Weights] = {}
+            made: Made = {}
             for own in (self.student, self.teacher):
                 freeze_convolutions(own, PRECISIONS.get(precision), made)
         self.bank = (

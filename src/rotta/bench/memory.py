@@ -35,10 +35,11 @@ def held_bytes(device: torch.device) -> Held:
     """What is in use now, without what is only kept for later."""
     if device.type != "cuda":
         return Held()
+    index = torch.cuda.current_device() if device.index is None else device.index
     of_graphs = sum(
         segment["total_size"] - segment["allocated_size"]
         for segment in torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]
-        if segment["device"] == (device.index or 0) and tuple(segment["segment_pool_id"]) != (0, 0)
+        if segment["device"] == index and tuple(segment["segment_pool_id"]) != (0, 0)
     )
     return Held(torch.cuda.memory_allocated(device), of_graphs)
 

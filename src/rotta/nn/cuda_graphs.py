@@ -1,5 +1,6 @@
 """CUDA graphs: what is launched again and again in the same way is launched as a whole."""
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -9,6 +10,8 @@ from torch import Tensor
 
 _WARM_UP = 3  # calls in which kernels are chosen and optimisers make their state
 _MOST_GRAPHS = 16
+
+_one_at_a_time = threading.Lock()  # CUDA records one graph in a process
 
 Result = TypeVar("Result", bound=Tensor | None)
 Key = tuple[str, tuple[tuple[torch.Size, torch.dtype, tuple[int, ...]], ...]]
@@ -84,10 +87,15 @@ class _Recording:
     ) -> None:
         self._inputs = [t.clone(memory_format=torch.preserve_format) for t in inputs]
         self._graph = torch.cuda.CUDAGraph()
+        device = inputs[0].device
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         with (
-            torch.cuda.device(inputs[0].device),
-            # other threads may do what they like meanwhile
-            torch.cuda.graph(self._graph, pool=memory, capture_error_mode="thread_local"),
+            _one_at_a_time,
+            torch.cuda.device(device),
+            # a recording that fails leaves its stream the current one: this puts back the caller's
+            torch.cuda.stream(stream),
+            # other threads may compute meanwhile
+            torch.cuda.graph(self._graph, memory, stream, capture_error_mode="thread_local"),
         ):
             self._output = function(*self._inputs)
 

@@ -52,6 +52,15 @@ class FrozenConv2d(nn.Module):
             x, weight, self.computed_bias, self.stride, self.padding, self.dilation, self.groups
         )
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+        if prefix + "weight" not in state_dict:  # it is shared with the network, and as before
+            return
+        fresh = computed_weights(self, self.computed.dtype)
+        for own, new in zip((self.computed, self.computed_bias, self.turned), fresh, strict=True):
+            if own is not None and new is not None:
+                own.copy_(new)
+
 
 class _Convolve(Function):
     """A convolution with stride 1; its gradient with respect to the input is another."""
@@ -80,16 +89,17 @@ class _Convolve(Function):
 
 
 Weights = tuple[Tensor, Tensor | None, Tensor | None]
+Made = dict[tuple[object, ...], Weights]
 
 
-def computed_weights(conv: nn.Conv2d, dtype: torch.dtype) -> Weights:
+def computed_weights(conv: nn.Conv2d | FrozenConv2d, dtype: torch.dtype) -> Weights:
     """Weight and bias in another precision, and the weight of the gradient."""
     weight = conv.weight.detach().to(dtype)
     bias = None if conv.bias is None else conv.bias.detach().to(dtype)
     return weight, bias, turned_weight(conv, dtype)
 
 
-def turned_weight(conv: nn.Conv2d, dtype: torch.dtype) -> Tensor | None:
+def turned_weight(conv: nn.Conv2d | FrozenConv2d, dtype: torch.dtype) -> Tensor | None:
     """The weight with which the gradient of the output gives that of the input, laid out alike.
 
     None for a layer whose gradient is no plain convolution: strides, gaps, unusual padding.
@@ -98,9 +108,8 @@ def turned_weight(conv: nn.Conv2d, dtype: torch.dtype) -> Tensor | None:
     if (
         conv.stride != (1, 1)
         or conv.dilation != (1, 1)
-        or conv.padding_mode != "zeros"
         or isinstance(padding, str)
-        or any(p >= k for p, k in zip(padding, conv.kernel_size, strict=True))
+        or any(p >= k for p, k in zip(padding, conv.weight.shape[2:], strict=True))
     ):
         return None
     outputs, inputs, *kernel = conv.weight.shape
@@ -111,25 +120,30 @@ def turned_weight(conv: nn.Conv2d, dtype: torch.dtype) -> Tensor | None:
     return swapped.flip(2, 3).to(dtype).contiguous(memory_format=layout)
 
 
-def freeze_convolutions(
-    net: nn.Module, dtype: torch.dtype | None, made: dict[int, Weights]
-) -> nn.Module:
+def freeze_convolutions(net: nn.Module, dtype: torch.dtype | None, made: Made) -> nn.Module:
     """Replace the plain convolutions of ``net``, in place.
 
     Args:
         net: Nothing but normalisation is trained in it.
         dtype: The precision to compute in; each layer's own if None.
-        made: Weights in that precision, by the address of the original: networks that share
-            weights share these too. Filled on the way.
+        made: Weights in that precision, by what they were made of: networks that share weights
+            share these too. Filled on the way.
     """
     for parent in list(net.modules()):
         for name, conv in parent.named_children():
             if type(conv) is nn.Conv2d and _is_plain(conv):
-                address = conv.weight.data_ptr()
-                if address not in made:
-                    made[address] = computed_weights(conv, dtype or conv.weight.dtype)
-                setattr(parent, name, FrozenConv2d(conv, made[address]))
+                key = _identity(conv)
+                if key not in made:
+                    made[key] = computed_weights(conv, dtype or conv.weight.dtype)
+                setattr(parent, name, FrozenConv2d(conv, made[key]))
     return net
+
+
+def _identity(conv: nn.Conv2d) -> tuple[object, ...]:
+    """Equal for layers that compute the same with the same memory."""
+    bias = None if conv.bias is None else conv.bias.data_ptr()
+    how = conv.stride, conv.padding, conv.dilation, conv.groups
+    return conv.weight.data_ptr(), bias, conv.weight.shape, *how
 
 
 def _is_plain(conv: nn.Conv2d) -> bool:

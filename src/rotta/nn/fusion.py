@@ -10,16 +10,20 @@ from torch import fx, nn
 from rotta.nn.rbn import RobustBatchNorm
 
 _RELUS = (torch.relu, torch.relu_, F.relu, F.relu_)
+PACKAGES = ("rotta", "torch", "torchvision", "timm")
 
 
-def fuse_relus(net: nn.Module) -> nn.Module:
+def fuse_relus(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> nn.Module:
     """Move every ReLU that alone follows a robust normalisation into it.
 
-    What the network computes is found out by tracing it. One that cannot be traced (its path
-    depends on the images), or that somebody listens to by hooks, is left as it is.
+    What the network computes is found out by tracing it, and from then on its own Python code no
+    longer runs. So only networks are traced whose code is known to do nothing besides. One that
+    cannot be traced (its path depends on the images), that makes tensors of its own, or that
+    somebody listens to by hooks, is left as it is too.
 
     Args:
         net: In evaluation mode; its normalisation layers are changed.
+        packages: From which all its modules must be.
 
     Returns:
         A network that computes the same, with the same names for what it holds; ``net`` itself
@@ -32,16 +36,26 @@ def fuse_relus(net: nn.Module) -> nn.Module:
         (['0', '2'], True)
     """
     steps = _steps(net)
-    if net in steps or any(m._forward_hooks or m._forward_pre_hooks for m in net.modules()):
+    if net in steps or not all(_is_known(module, packages) for module in net.modules()):
         return net
     try:
         graph = _traced(net, steps)
-    except Exception:  # a user's forward may raise anything when it is asked with a stand-in
+    except Exception:  # a forward may raise anything when it is asked with a stand-in
+        return net
+    held = {name for name, _ in (*net.named_parameters(), *net.named_buffers())}
+    if any(node.op == "get_attr" and node.target not in held for node in graph.nodes):
         return net
     fused = [layer for layer in _robust_norms(net) if _absorb_relus(graph, net, layer)]
     for layer in fused:
         layer.relu = True
     return fx.GraphModule(net, graph) if fused else net
+
+
+def _is_known(module: nn.Module, packages: tuple[str, ...]) -> bool:
+    """Whether its class is from a known package, and nobody listens to it or changed it."""
+    listened_to = module._forward_hooks or module._forward_pre_hooks
+    from_package = type(module).__module__.split(".")[0] in packages
+    return from_package and not listened_to and "forward" not in module.__dict__
 
 
 def _steps(net: nn.Module) -> dict[nn.Module, str]:
@@ -71,6 +85,8 @@ def _traced(net: nn.Module, steps: dict[nn.Module, str]) -> fx.Graph:
     finally:
         for layer in steps:
             layer.__dict__.pop("forward", None)
+    if not isinstance(result, fx.Proxy):
+        raise ValueError("it returns more than a tensor")
     tracer.create_node("output", "output", (tracer.create_arg(result),), {})
     return tracer.graph
 

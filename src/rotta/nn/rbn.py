@@ -43,7 +43,7 @@ class RobustBatchNorm(TrainedNorm):
         eps: float = 1e-5,
     ) -> None:
         super().__init__(running_mean, running_var, weight, bias, eps)
-        self.alpha = alpha
+        self.alpha = float(alpha)
         self.relu = False  # whether it does the ReLU that follows it, too
 
     @classmethod
@@ -59,7 +59,8 @@ class RobustBatchNorm(TrainedNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise (B, C, …)."""
-        if norm_cuda.usable(x):
+        # outside of updates the kernels know no gradient
+        if norm_cuda.usable(x) and (self.training or not torch.is_grad_enabled()):
             return self._by_kernels(x)
         if self.training:
             var, mean = channel_moments(x)  # Eqs. 1 and 2

@@ -28,7 +28,7 @@ class TrainedNorm(nn.Module):
         self.register_buffer("running_var", running_var.detach().clone())
         self.weight = nn.Parameter(weight.detach().clone())
         self.bias = nn.Parameter(bias.detach().clone())
-        self.eps = eps
+        self.eps = float(eps)
 
 
 def trained(bn: BatchNorm) -> tuple[Tensor, Tensor, Tensor, Tensor]:
