@@ -150,8 +150,9 @@ def _config(
 
 
 def _rotta(subjects: Sequence[Subject]) -> str:
-    """Of several ways the first."""
-    return next((subject.name for subject in subjects if subject.role == "rotta"), "rotta")
+    """Of several ways the usual one, else the first."""
+    ways = [subject.name for subject in subjects if subject.role == "rotta"]
+    return "rotta" if "rotta" in ways or not ways else ways[0]
 
 
 def _left_out(settings: Settings, subjects: Sequence[Subject]) -> list[str]:

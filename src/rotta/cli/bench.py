@@ -89,14 +89,13 @@ def bench(
         _check_writable(json)
     with progress_bar("measuring") as progress:
         result = benchmark(settings, progress)
-    if json is not None:
-        result.save(json)
     output.print(_table(result))
     for reason in result.left_out:
         say(f"left out: {reason}")
     say(_insertion(result))
     say(_verdict(result))
-    if json is not None:
+    if json is not None:  # after the table: if that fails, minutes of measuring are not lost
+        result.save(json)
         say(f"all figures: {json}")
 
 
@@ -146,6 +145,8 @@ def _check_writable(path: Path) -> None:
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give --json the name of a file")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no file: give --json the name of one")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(f"cannot write {path}: give --json another place")
