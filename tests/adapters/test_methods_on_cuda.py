@@ -182,8 +182,10 @@ def test_a_network_that_cannot_be_recorded_runs_all_the_same() -> None:
             return logits
 
     model, plain = on_cuda("rotta", Asks()), on_cuda("rotta", Asks(), graphs=False)
+    stream = torch.cuda.current_stream()
     with pytest.warns(UserWarning, match="cannot be replayed"):
         ours = walk(model, batches())
+    assert torch.cuda.current_stream() == stream
     assert all(
         torch.allclose(a, b, atol=1e-4) for a, b in zip(ours, walk(plain, batches()), strict=True)
     )

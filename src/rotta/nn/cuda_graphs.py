@@ -3,6 +3,7 @@
 import threading
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import torch
@@ -79,6 +80,12 @@ class CudaGraphs:
         return self._usable
 
 
+@cache
+def _recording_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all graphs on a device: memory is shared only among those of one stream."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
 class _Recording:
     """One graph, with the places that its inputs are put into."""
 
@@ -88,7 +95,7 @@ class _Recording:
         self._inputs = [t.clone(memory_format=torch.preserve_format) for t in inputs]
         self._graph = torch.cuda.CUDAGraph()
         device = inputs[0].device
-        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        stream = _recording_stream(device)
         with (
             _one_at_a_time,
             torch.cuda.device(device),
