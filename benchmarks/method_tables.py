@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from markdown_table import table
 from rotta.report.names import method_name
 from rotta.report.tables import comparison_table, to_markdown
 from rotta.results import MethodResult, Result
@@ -19,11 +20,6 @@ _ABLATION = {
 
 def _methods(name: str) -> dict[str, MethodResult]:
     return dict(Result.load(HERE / "results" / f"methods-{name}.json").methods)
-
-
-def _table(headings: list[str], rows: list[list[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _measured(method: MethodResult) -> str:
@@ -43,7 +39,7 @@ def cifar() -> str:
             cells += [f"{paper:.1f}" if paper else "", _measured(methods[label])]
         rows.append(cells)
     headings = ["", "CIFAR10-C, paper", "measured (seeds)", "CIFAR100-C, paper", "measured (seeds)"]
-    return _table(headings, rows)
+    return table(headings, rows)
 
 
 def domains(dataset: str) -> str:
@@ -76,7 +72,7 @@ def _seeds(methods: dict[str, MethodResult]) -> str:
     for title, method in methods.items():
         errors = [f"{method.seeds[seed].average_error:.1f}" for seed in numbers]
         rows.append([title, f"{method.average_error:.1f} ± {method.std:.1f}", *errors])
-    return _table(["", "mean", *(f"seed {seed}" for seed in numbers)], rows)
+    return table(["", "mean", *(f"seed {seed}" for seed in numbers)], rows)
 
 
 def _place(label: str) -> int:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from markdown_table import table
 from rotta.report.names import method_name
 from rotta.results import Result
 
@@ -40,7 +41,7 @@ def summary() -> str:
         ways = ("plain", "floor", "rotta", "rotta:precision=float16")
         rows.append([title, *(_ms(cells.get((way, "predict+update", 64))) for way in ways)])
     headings = ["ms per batch of 64", "sample by sample", "the passes alone", "RoTTA", "in float16"]
-    return _table(headings, rows)
+    return table(headings, rows)
 
 
 def methods(name: str) -> str:
@@ -61,7 +62,7 @@ def methods(name: str) -> str:
             ]
         )
     headings = ["batch 64", "predict, ms", "predict + update, ms", "× floor", "p95, ms", "MiB"]
-    return _table(headings, rows)
+    return table(headings, rows)
 
 
 def batches(name: str) -> str:
@@ -74,7 +75,7 @@ def batches(name: str) -> str:
             row += [_ms(cells.get((subject, what, batch))) for subject in ("floor", "rotta")]
         rows.append(row)
     headings = ["batch", "predict: floor", "RoTTA", "with updates: floor", "RoTTA"]
-    return _table(headings, rows)
+    return table(headings, rows)
 
 
 def precision() -> str:
@@ -89,7 +90,7 @@ def precision() -> str:
         [_named(label), cells["cifar10-c"], cells.get("cifar100-c", "not run")]
         for label, cells in rows.items()
     ]
-    return _table(["error over the stream (seeds)", "CIFAR10-C", "CIFAR100-C"], lines)
+    return table(["error over the stream (seeds)", "CIFAR10-C", "CIFAR100-C"], lines)
 
 
 def _cells(result: dict[str, Any]) -> dict[tuple[str, str, int], dict[str, Any]]:
@@ -105,8 +106,3 @@ def _ms(cell: dict[str, Any] | None, what: str = "median_ms") -> str:
         return ""
     ms: float = cell[what]
     return f"{ms:,.0f}" if ms >= 100 else f"{ms:.1f}" if ms >= 10 else f"{ms:.2f}"
-
-
-def _table(headings: list[str], rows: list[list[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -14,6 +14,7 @@ from typing import Any
 
 import method_tables
 import speed_tables
+from markdown_table import table
 
 HERE = Path(__file__).parent
 PAGES = (HERE.parent / "README.md", *sorted((HERE.parent / "docs").glob("*.md")))
@@ -28,11 +29,6 @@ SOURCES = (
 def _result(name: str) -> dict[str, Any]:
     result: dict[str, Any] = json.loads((HERE / "results" / f"{name}.json").read_text())
     return result
-
-
-def _table(headings: list[str], rows: list[list[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def errors() -> str:
@@ -54,7 +50,7 @@ def errors() -> str:
     headings = ["original → ours"]
     for source, result in zip(SOURCES, results, strict=True):
         headings.append(f"`{source}`, {result['images']:,} images")
-    return _table(headings, [*rows, averages])
+    return table(headings, [*rows, averages])
 
 
 def _change(theirs: float, ours: float, difference: float) -> str:
@@ -68,7 +64,7 @@ def severities() -> str:
         by_severity = _result(f"source-errors-{source}")["errors"]
         averages = [sum(e.values()) / len(e) for e in by_severity.values()]
         rows.append([f"`{source}`", *(f"{average:.1f}" for average in averages)])
-    return _table(["average error at severity", "1", "2", "3", "4", "5"], rows)
+    return table(["average error at severity", "1", "2", "3", "4", "5"], rows)
 
 
 def speed() -> str:
@@ -79,7 +75,7 @@ def speed() -> str:
     for what, result in (("rotta, two cores", cpu), (f"rotta, {_device(gpu)}", gpu)):
         seconds = result["total_seconds"]
         rows.append([what, f"{seconds:.2g}", f"{original / seconds:.0f} ×"])
-    return _table(["", "seconds", "faster"], rows)
+    return table(["", "seconds", "faster"], rows)
 
 
 def clean() -> str:
@@ -88,7 +84,7 @@ def clean() -> str:
     for source in SOURCES:
         result = _result(f"source-errors-{source}")
         rows.append([f"`{source}`", f"{result['clean_error']:.2f} %", _device(result)])
-    return _table(["source model", "measured", "on"], rows)
+    return table(["source model", "measured", "on"], rows)
 
 
 def _device(result: dict[str, Any]) -> str:
@@ -118,9 +114,9 @@ TABLES: dict[str, Callable[[], str]] = {
 
 def filled(text: str) -> str:
     """A page with its tables as they are now."""
-    for name, table in TABLES.items():
+    for name, make in TABLES.items():
         between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", flags=re.DOTALL)
-        text = between.sub(lambda found, table=table: f"{found[1]}{table()}\n{found[2]}", text)  # type: ignore[misc]
+        text = between.sub(lambda found, make=make: f"{found[1]}{make()}\n{found[2]}", text)  # type: ignore[misc]
     return text
 
 

@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor
 
+from rotta.nn.to_host import ToHost
+
 HALF = (torch.float16, torch.bfloat16)
 _OVERSHOOT = 0.5  # what resizing may leave; far less than what mean and deviation do
 
@@ -59,14 +61,7 @@ class PixelRange:
     """
 
     def __init__(self, x: Tensor) -> None:
-        both = torch.stack(torch.aminmax(x))  # NaN if there is one
-        self._arrived: torch.cuda.Event | None = None
-        if x.is_cuda:
-            there = torch.empty(2, dtype=both.dtype, pin_memory=True)
-            both = there.copy_(both, non_blocking=True)
-            self._arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._arrived.record(torch.cuda.current_stream(x.device))
-        self._both = both
+        self._both = ToHost(torch.stack(torch.aminmax(x)))  # NaN if there is one
 
     def check(self, augmented_by: str | None) -> None:
         """Refuse what no network can use, and what a method that augments images cannot.
@@ -77,9 +72,7 @@ class PixelRange:
         Raises:
             ValueError: Says what is wrong and what to do.
         """
-        if self._arrived is not None:
-            self._arrived.synchronize()
-        lowest, highest = self._both.tolist()
+        lowest, highest = self._both.read().tolist()
         if not (math.isfinite(lowest) and math.isfinite(highest)):
             raise ValueError("the batch holds NaN or infinite pixels: leave those images out")
         if augmented_by and not (lowest >= -_OVERSHOOT and highest <= 1 + _OVERSHOOT):

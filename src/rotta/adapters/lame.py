@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from rotta.adapters.base import Adapter, check_at_least_one, check_between
 from rotta.nn.surgery import copy_sharing_weights
+from rotta.nn.to_host import ToHost
 
 _AT_ONCE = 10  # iterations that a GPU is given before it is asked whether they were enough
 
@@ -124,18 +125,18 @@ def _in_advance(log_p: Tensor, affinity: Tensor, max_steps: int, tolerance: floa
     """
     exponent = result = log_p
     energy = log_p.new_full((1,), torch.nan)
-    enough: _Answer | None = None
+    enough: ToHost | None = None
     for start in range(0, max_steps, _AT_ONCE):
         steps = []
         for _ in range(min(_AT_ONCE, max_steps - start)):
             exponent = torch.addmm(log_p, affinity, exponent.softmax(dim=1))
             steps.append(exponent)
-        if enough is not None and enough.read():
+        if enough is not None and bool(enough.read()):
             break
         several = torch.stack(steps)
         energies = torch.cat([energy, _energy(several)])
         stands_still = energies.diff().abs() <= tolerance * energies[:-1].abs()
-        enough = _Answer(stands_still.any())
+        enough = ToHost(stands_still.any())
         stands_still[-1:].fill_(True)  # the last one it is, if there is no better
         first = stands_still.byte().argmax(dim=0, keepdim=True)
         result = several.index_select(0, first).squeeze(0)
@@ -149,26 +150,6 @@ def _energy(exponent: Tensor) -> Tensor:
     As y is its softmax, log y differs from it by the same for all classes of a sample.
     """
     return -exponent.logsumexp(dim=-1).sum(dim=-1)
-
-
-class _Answer:
-    """A yes or no of the device, on its way to the host."""
-
-    def __init__(self, yes: Tensor) -> None:
-        self._arrived: torch.cuda.Event | None = None
-        if yes.is_cuda:
-            there = torch.empty((), dtype=torch.bool, pin_memory=True)
-            self._arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            device = yes.device
-            yes = there.copy_(yes, non_blocking=True)
-            self._arrived.record(torch.cuda.current_stream(device))
-        self._yes = yes
-
-    def read(self) -> bool:
-        """Waits for what was asked of the device before the answer, but for nothing after it."""
-        if self._arrived is not None:
-            self._arrived.synchronize()
-        return bool(self._yes)
 
 
 def _last_linear(net: nn.Module, num_classes: int) -> nn.Linear:
