@@ -105,7 +105,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed summary": speed_tables.summary,
     "speed h200 wrn-28-10": partial(speed_tables.methods, "h200-wrn-28-10"),
     "speed h200 resnext-29": partial(speed_tables.methods, "h200-resnext-29"),
-    "speed h200 batches": partial(speed_tables.batches, "h200-wrn-28-10"),
+    "speed h200 batches": partial(speed_tables.batches, "h200-wrn-28-10-batches"),
     "speed precision": speed_tables.precision,
     "speed cpu wrn-40-2": partial(speed_tables.methods, "cpu-wrn-40-2"),
     "speed cpu resnet-18": partial(speed_tables.methods, "cpu-resnet-18"),
