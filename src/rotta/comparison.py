@@ -5,6 +5,8 @@ import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from math import isinf
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,6 +54,28 @@ class Failed:
     seed: int
     reason: str
     traceback: str
+
+
+def configuration(dataset: str, source: str, stream: Stream) -> dict[str, Any]:
+    """What a result states about the stream that its walks went along.
+
+    Args:
+        dataset: Its name.
+        source: The name of the network before adaptation.
+        stream: Over that dataset.
+    """
+    return {
+        "dataset": dataset,
+        "source": source,
+        "setting": stream.setting.name,
+        "delta": None if isinf(stream.delta) else stream.delta,  # JSON has no infinity
+        "order": list(stream.domains),
+        "domain_sizes": stream.domain_sizes(),
+        "severity": stream.severity,
+        "visits": stream.visits,
+        "batch_size": stream.batch_size,
+        "classes": list(stream.dataset.classes),
+    }
 
 
 def compare(

@@ -95,9 +95,8 @@ class Result:
 
     def save(self, path: Path) -> None:
         """Write as JSON, completely or not at all."""
-        text = json.dumps(asdict(self), indent=1)
         with replacing(path) as temporary:
-            temporary.write_text(_numbers_in_a_row(text) + "\n", encoding="utf-8")
+            temporary.write_text(as_json(asdict(self)), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Result":
@@ -107,14 +106,27 @@ class Result:
             ValueError: The file is not a result.
         """
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            methods = {name: _method(value) for name, value in _mapping(stored["methods"]).items()}
-            return cls(methods, _mapping(stored["config"]), _mapping(stored["provenance"]))
+            return read_result(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{path} is not the result of a run ({type(error).__name__}: {error}): give a "
                 "folder that `rotta run` wrote, or its result.json"
             ) from error
+
+
+def read_result(stored: Any) -> Result:
+    """A result from what JSON made of it.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is none.
+    """
+    methods = {name: _method(value) for name, value in _mapping(stored["methods"]).items()}
+    return Result(methods, _mapping(stored["config"]), _mapping(stored["provenance"]))
+
+
+def as_json(value: Any) -> str:
+    """How results are written: indented, but lists of numbers on one line."""
+    return _numbers_in_a_row(json.dumps(value, indent=1)) + "\n"
 
 
 def _numbers_in_a_row(text: str) -> str:

@@ -7,12 +7,14 @@ import pickle
 import signal
 import sys
 import traceback
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, TypeVar
+from multiprocessing.context import ForkContext, SpawnContext
+from typing import Any, Generic, Literal, TypeVar
 
 import torch
 
@@ -20,6 +22,7 @@ Task = TypeVar("Task")
 News = TypeVar("News")
 End = TypeVar("End")
 Work = Callable[[Task, Callable[[News], None] | None], End]
+Start = Literal["fork", "spawn"]
 
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
@@ -67,18 +70,25 @@ def side_by_side(
     work: "Work[Task, News, End]",
     jobs: int,
     tell: Callable[[News], None] | None = None,
+    *,
+    start: Start = "fork",
+    tries: int = 1,
 ) -> Generator[tuple[Task, End | Lost], None, None]:
-    """Do pieces of work in forked processes, and yield each with its end as soon as it is over.
+    """Do pieces of work in processes, and yield each with its end as soon as it is over.
 
-    The processes inherit tasks and work; only news, ends and errors are pickled. They compute with
-    one thread, as after a fork they must: those of OpenMP stay behind. They are gone when the
-    iteration ends, fails or is closed, and also when this process is killed.
+    Forked processes inherit tasks and work; only news, ends and errors are pickled. Spawned ones
+    start afresh, as the use of CUDA asks, and get tasks and work pickled. Both compute with one
+    thread, as after a fork they must: those of OpenMP stay behind. They are gone when the
+    iteration ends, fails or is closed, and on Linux also when this process is killed.
 
     Args:
         tasks: In the order in which they are begun.
         work: Called in one of the processes with a task, and with what hands news to ``tell``.
         jobs: How many processes.
         tell: Called here with the news.
+        start: How the processes are made.
+        tries: How many processes may die over a task before it is lost. It is tried again after
+            those that wait: what it died of may have been its neighbours' appetite.
 
     Yields:
         A task and what ``work`` returned, or :class:`Lost` if the process died, for which another
@@ -92,11 +102,14 @@ def side_by_side(
         [(1, 1), (2, 4), (3, 9)]
     """
     waiting = deque(range(len(tasks)))
+    deaths: Counter[int] = Counter()
     crew: list[_Worker[Task, News, End]] = []
+    if start == "spawn":
+        resource_tracker.ensure_running()  # its start would let interrupts through again
 
     def take_on() -> None:
-        with _interrupts_held_back():  # or one might be forked, but not known
-            crew.append(_Worker(tasks, work, tell))
+        with _interrupts_held_back():  # or one might be started, but not known
+            crew.append(_Worker(tasks, work, tell, start))
 
     try:
         for _ in range(min(jobs, len(tasks))):
@@ -109,15 +122,19 @@ def side_by_side(
                 task, end = worker.task, worker.hear()
                 if end is None:
                     continue
+                assert task is not None
                 if isinstance(end, Lost):
                     crew.remove(worker)
+                    deaths[task] += 1
+                    if deaths[task] < tries:
+                        waiting.append(task)
                     if waiting:
                         take_on()
                         worker = crew[-1]
                 if waiting:  # before the yield: who draws this out may take his time
                     worker.begin(waiting.popleft())
-                assert task is not None
-                yield tasks[task], end
+                if not isinstance(end, Lost) or deaths[task] == tries:
+                    yield tasks[task], end
     finally:
         for worker in crew:
             worker.dismiss()
@@ -146,22 +163,27 @@ class _Worker(Generic[Task, News, End]):
         tasks: Sequence[Task],
         work: "Work[Task, News, End]",
         tell: Callable[[News], None] | None,
+        start: Start,
     ) -> None:
-        fork = multiprocessing.get_context("fork")
-        self.connection, there = fork.Pipe()
+        context = _context(start)
+        self.connection, there = context.Pipe()
         self.task: int | None = None
         self._tell = tell
-        self._process = fork.Process(
-            target=_serve, args=(there, tasks, work, tell is not None, os.getpid()), daemon=True
+        # one that is spawned gets its tasks through the pipe, one by one: all of them might be
+        # more than its start takes in before the process reads, and if it died then, for ever
+        self._handed = tasks if start == "spawn" else range(len(tasks))
+        inherited = tasks if start == "fork" else None
+        self._process = context.Process(
+            target=_serve, args=(there, inherited, work, tell is not None, os.getpid()), daemon=True
         )
         self._process.start()
         there.close()  # so that the end of the process is the end of the pipe
 
     def begin(self, task: int) -> None:
-        """Hand over a task by its number."""
+        """Hand over the task of this number."""
         self.task = task
         with suppress(OSError):  # it died meanwhile: hear() will tell
-            self.connection.send(task)
+            self.connection.send(self._handed[task])
 
     def hear(self) -> End | Lost | None:
         """Take what the process says: the end of its task, or none if that is still to come."""
@@ -187,9 +209,15 @@ class _Worker(Generic[Task, News, End]):
         self.connection.close()
 
 
+def _context(start: Start) -> ForkContext | SpawnContext:
+    if start == "fork":
+        return multiprocessing.get_context("fork")
+    return multiprocessing.get_context("spawn")
+
+
 def _serve(
     connection: "Connection[Any, Any]",
-    tasks: Sequence[Task],
+    inherited: Sequence[Task] | None,
     work: "Work[Task, News, End]",
     talkative: bool,
     parent: int,
@@ -201,7 +229,8 @@ def _serve(
     sys.stdout = sys.stderr = open(2, "w", buffering=1, errors="replace", closefd=False)  # noqa: SIM115
     tell = (lambda news: connection.send(_News(news))) if talkative else None
     while True:
-        task = tasks[connection.recv()]
+        handed = connection.recv()
+        task = handed if inherited is None else inherited[handed]
         said: _Ended | _Raised
         try:
             said = _Ended(work(task, tell))
@@ -211,7 +240,9 @@ def _serve(
 
 
 def _die_with(parent: int) -> None:
-    """Let the system end this process when its parent is no more."""
+    """Let the system end this process when its parent is no more, where Linux is the system."""
+    if sys.platform != "linux":
+        return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it was quicker
         os._exit(1)

@@ -19,6 +19,8 @@ def test_the_table_describes_every_dataset_in_a_line() -> None:
         "cifar100",
         "cifar10-c",
         "cifar100-c",
+        "pacs",
+        "domainnet",
         "corrupted:PATH",
         "domains:PATH",
     ]
@@ -29,8 +31,8 @@ def test_the_table_describes_every_dataset_in_a_line() -> None:
     ("name", "options", "message"),
     [
         ("cifar-10", {}, "did you mean 'cifar10'"),
-        ("domain:x", {}, "did you mean 'domains:PATH'"),
-        ("domains", {}, "did you mean 'domains:PATH'"),
+        ("domain:x", {}, "did you mean .* 'domains:PATH'"),
+        ("domains", {}, "did you mean 'domainnet' or 'domains:PATH'"),
         ("domains:", {}, "names no folder"),
         ("digits", {"split": "all"}, "choose 'train' or 'test'"),
         ("cifar10-c", {"split": "train"}, "choose 'test'"),

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from rotta.cli import bench, corrupt, report, run, show, stream, train
+from rotta.cli import bench, corrupt, report, reproduce, run, show, stream, train
 from rotta.cli.allocator import keep_freed_memory
 from rotta.cli.console import Stopped, errors
 from rotta.versions import __version__
@@ -33,6 +33,7 @@ def _root(
 
 
 app.command("run")(run.run)
+app.command("reproduce")(reproduce.reproduce)
 app.command("report")(report.report)
 app.command("list")(show.show)
 app.command("stream")(stream.stream)

@@ -1,7 +1,6 @@
 """``rotta run``: methods over a stream."""
 
 from contextlib import closing
-from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,7 +76,7 @@ def run(
     """
     from rotta.adapters.choice import parse_methods
     from rotta.cli.live import Live
-    from rotta.comparison import compare
+    from rotta.comparison import compare, configuration
     from rotta.datasets import load_dataset
     from rotta.models.sources import source_for
     from rotta.record import Record
@@ -122,19 +121,10 @@ def run(
         net = _network(source, dataset, len(data.classes))
         walks = compare(chosen, net, every_seed, stream_of, live.look, at_once)
         config = {
-            "dataset": dataset,
-            "source": source,
-            "setting": setting,
-            "delta": None if isinf(first.delta) else first.delta,  # JSON has no infinity
-            "order": list(first.domains),
-            "domain_sizes": first.domain_sizes(),
-            "severity": severity,
-            "visits": visits,
-            "batch_size": batch_size,
+            **configuration(dataset, source, first),
             "limit": limit,
             "split": split,
             "jobs": at_once,
-            "classes": list(data.classes),
             "options": {choice.label: choice.settings for choice in chosen},
         }
         origin = provenance(where, data.provenance, threads=1 if at_once > 1 else None)

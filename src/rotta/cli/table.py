@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
+from rotta.report.beside import Grid
 from rotta.report.tables import Cell, ComparisonTable
 
 _STYLES = {0: "{}", 1: "[bold]{}[/]", 2: "[underline]{}[/]"}
@@ -31,6 +32,22 @@ def terminal_table(table: ComparisonTable, console: Console) -> Table:
         return across
     spread_line = [("", *spreads)] if any(spreads) else []
     return _table(_lines(table, ("average", *averages), *spread_line))
+
+
+def beside_table(grid: Grid) -> Table:
+    """What was measured, and in brackets what the paper prints."""
+    lines: list[Sequence[str]] = [(grid.corner, *grid.columns)]
+    for name, entries in grid.rows:
+        cells = []
+        for entry in entries:
+            measured = "missing" if entry.value is None else f"{entry.value:.1f}"
+            paper = "" if entry.printed is None else f" ({entry.printed:.1f})"
+            cells.append(measured + paper)
+        lines.append((name, *cells))
+    table = _table([[escape(cell) for cell in line] for line in lines])
+    table.title = escape(grid.title) + (", printed in brackets" if grid.printed else "")
+    table.title_justify, table.title_style = "left", ""
+    return table
 
 
 def _lines(table: ComparisonTable, *averages: Sequence[str]) -> list[Sequence[str]]:

@@ -11,10 +11,12 @@ from rotta.cli.console import download_question, progress_bar, say
 
 def train(
     arch: Annotated[str, typer.Option(help="Such as wrn-40-2; a wrong name lists all.")],
-    dataset: Annotated[str, typer.Option(help="digits, cifar10, cifar100 or domains:PATH.")],
+    dataset: Annotated[
+        str, typer.Option(help="digits, cifar10, cifar100, pacs, domainnet or domains:PATH.")
+    ],
     out: Annotated[Path, typer.Option(help="The weights to write, .safetensors.", metavar="FILE")],
     domain: Annotated[
-        str | None, typer.Option(help="Which domain of `domains:PATH`.", metavar="NAME")
+        str | None, typer.Option(help="Which domain, where there are several.", metavar="NAME")
     ] = None,
     init: Annotated[
         str | None,
@@ -30,6 +32,9 @@ def train(
     weight_decay: Annotated[float, typer.Option(help="On all parameters.")] = 5e-4,
     label_smoothing: Annotated[float, typer.Option(help="From 0 to 1.")] = 0.0,
     image_size: options.ImageSize = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Only the first N training images.", metavar="N", min=1)
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     yes: options.Yes = False,
@@ -40,73 +45,34 @@ def train(
 
     Example: `rotta train --arch wrn-10-1 --dataset digits --out digits.safetensors`
     """
-    from rotta.datasets import load_dataset
-    from rotta.models import build, build_from, error_rate, save_weights
-    from rotta.models import train as train_model
+    from rotta.models.train_to_file import Recipe, train_to_file
 
     if out.suffix != ".safetensors":
         raise ValueError(f"weights are written as safetensors: end {out} in .safetensors")
     if out.is_dir():
         raise ValueError(f"{out} is a folder: give --out the name of a file")
-    where = options.pick_device(device)
-    ask = download_question(yes)
-    with progress_bar("loading") as progress:
-        data, test = (
-            load_dataset(
-                dataset, split=split, image_size=image_size, download=ask, progress=progress
-            )
-            for split in ("train", "test")
-        )
-    classes = len(data.classes)
-    model = build_from(init, arch, classes, seed=seed) if init else build(arch, classes, seed=seed)
-    unfinished = out.with_name(out.name + ".training")
-    with progress_bar(f"training {arch}") as progress:
-        losses = train_model(
-            model,
-            data,
-            domain=domain,
-            epochs=epochs,
-            lr=lr,
-            batch_size=batch_size,
-            weight_decay=weight_decay,
-            label_smoothing=label_smoothing,
-            seed=seed,
-            device=where,
-            checkpoint=unfinished,
-            progress=progress,
-        )
-    trained_on = domain or data.domains[0]
-    with progress_bar("testing") as progress:
-        error = error_rate(model, test.domain(trained_on), device=where, progress=progress)
-    metadata = {
-        "arch": arch,
-        "classes": str(classes),
-        "dataset": data.name,
-        "domain": trained_on,
-        "training": _command(
-            arch=arch,
-            dataset=dataset,
-            domain=domain,
-            init=init,
-            epochs=epochs,
-            lr=lr,
-            batch_size=batch_size,
-            weight_decay=weight_decay,
-            label_smoothing=label_smoothing,
-            image_size=image_size,
-            seed=seed,
-        ),
-        "clean_test_error": f"{error:.2f}",
-    }
-    save_weights(out, model, metadata, half=True)
-    unfinished.unlink(missing_ok=True)
-    say(
-        f"{out}: error {error:.2f} % on the test images of {trained_on}, "
-        f"last loss {losses[-1]:.4f}",
+    recipe = Recipe(
+        arch=arch,
+        dataset=dataset,
+        domain=domain,
+        init=init,
+        epochs=epochs,
+        lr=lr,
+        batch_size=batch_size,
+        weight_decay=weight_decay,
+        label_smoothing=label_smoothing,
+        image_size=image_size,
+        limit=limit,
+        seed=seed,
     )
-
-
-def _command(**given: object) -> str:
-    """What to type to make these weights again; it goes into the file."""
-    stated = {name.replace("_", "-"): value for name, value in given.items() if value is not None}
-    return " ".join(["rotta train", *(f"--{name} {value}" for name, value in stated.items())])
+    trained = train_to_file(
+        recipe,
+        out,
+        device=options.pick_device(device),
+        download=download_question(yes),
+        stage=progress_bar,
+    )
+    say(
+        f"{out}: error {trained.error:.2f} % on the test images of {trained.domain}, "
+        f"last loss {trained.last_loss:.4f}",
+    )

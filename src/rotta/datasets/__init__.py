@@ -12,6 +12,7 @@ from rotta.datasets.corrupted_writer import write_corrupted
 from rotta.datasets.digits import load_digits
 from rotta.datasets.domains import load_domains
 from rotta.datasets.download import Ask
+from rotta.datasets.named_domains import load_named_domains
 from rotta.progress import Progress
 from rotta.registry import lookup
 
@@ -80,6 +81,12 @@ def _domains(asked: _Request) -> Dataset:
     )
 
 
+def _named_domains(name: str) -> Callable[[_Request], Dataset]:
+    return lambda asked: load_named_domains(
+        name, split=asked.split, limit=asked.limit, image_size=asked.image_size
+    )
+
+
 DATASETS: dict[str, Entry] = {
     "digits": Entry(
         "handwritten digits that come with scikit-learn, 32×32: 900 train, 897 test",
@@ -104,6 +111,18 @@ DATASETS: dict[str, Entry] = {
         "CIFAR-100-C: 15 corruptions, as published or made from the clean test set",
         _cifar_c("cifar100"),
         takes_frost=True,
+    ),
+    "pacs": Entry(
+        "PACS: photos, paintings, cartoons and sketches of 7 classes",
+        _named_domains("pacs"),
+        splits=("train", "test", "all"),
+        takes_image_size=True,
+    ),
+    "domainnet": Entry(
+        "DomainNet, the cleaned version: 6 domains of 345 classes",
+        _named_domains("domainnet"),
+        splits=("train", "test", "all"),
+        takes_image_size=True,
     ),
     "corrupted:PATH": Entry(
         "any folder in the layout of CIFAR-10-C, such as `rotta corrupt` writes",
@@ -135,12 +154,13 @@ def load_dataset(
 
     Args:
         name: A key of :data:`DATASETS`, with a folder in place of ``PATH``.
-        split: ``"train"`` or ``"test"``, or ``"all"`` of ``domains:PATH``. Corrupted sets are
+        split: ``"train"`` or ``"test"``, or ``"all"`` of sets of image files. Corrupted sets are
             test sets.
         limit: Only the first so many images of each domain.
         seed: Of corruptions made here; nothing else is random.
         frost: A folder of frost pictures for corruptions made here, instead of those found.
-        image_size: The side to which the files of ``domains:PATH`` are brought.
+        image_size: The side to which image files are brought: those of ``pacs``, ``domainnet``
+            and ``domains:PATH``.
         device: Where corruptions are computed; images always arrive on the CPU.
         download: Shown a question before anything is downloaded, such as "download CIFAR-10
             (170 MB) from … to …?"; true allows it. ``None`` never downloads.

@@ -1,6 +1,5 @@
 """Train a source network: SGD, cosine schedule, crops and mirror images; resumable to the bit."""
 
-import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from rotta.atomic import replacing
 from rotta.datasets.base import Dataset, ImageSet
+from rotta.models.checksum import checksum
 from rotta.models.classifier import Classifier
 from rotta.models.crops import random_crops
 from rotta.models.loading import load_into
@@ -92,7 +92,7 @@ def train(
         domain=domain,
         images=total,
         side=images.images(np.arange(min(1, total))).shape[-1],
-        start=_checksum(model),
+        start=checksum(model),
         epochs=epochs,
         lr=lr,
         batch_size=batch_size,
@@ -111,14 +111,6 @@ def train(
                 run.save(checkpoint)
     model.eval()
     return run.losses
-
-
-def _checksum(model: Classifier) -> str:
-    digest = hashlib.sha256()
-    for name, x in model.state_dict().items():
-        digest.update(name.encode())
-        digest.update(x.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:16]
 
 
 def learning_rate(step: int, steps: int, peak: float) -> float:

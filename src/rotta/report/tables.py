@@ -4,22 +4,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rotta.report.escaping import latex_text, markdown_text
 from rotta.report.names import domain_name, method_name, short_domain_names
 from rotta.results import MethodResult, Result
 
 _MISSING = "–"
-_MARKDOWN_SPECIAL = str.maketrans({c: f"\\{c}" for c in r"\`*_[]|<>"})
-_LATEX_SPECIAL = str.maketrans(
-    {c: f"\\{c}" for c in "&%$#_{}"}
-    | {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -140,12 +129,12 @@ def to_markdown(table: ComparisonTable, title: str = "") -> str:
         | BN | **30.0** | 30.0 ± 0.2 | 4.2 |
     """
     styles = {0: "{}", 1: "**{}**", 2: "<u>{}</u>"}
-    names = [_markdown(name) for name in table.headers]
+    names = [markdown_text(name) for name in table.headers]
     lines = [["method", *names, "average", "ms / batch"], [":--", *["--:"] * (len(names) + 2)]]
     for row in table.rows:
         cells = _styled(row, styles, plus_minus=" ± ")
-        lines.append([_markdown(row.name), *cells, f"{row.ms_per_batch:.1f}"])
-    heading = f"Error in percent: {_markdown(title)}\n\n" if title else ""
+        lines.append([markdown_text(row.name), *cells, f"{row.ms_per_batch:.1f}"])
+    heading = f"Error in percent: {markdown_text(title)}\n\n" if title else ""
     return heading + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -169,9 +158,9 @@ def to_latex(table: ComparisonTable, title: str = "") -> str:
         \end{tabular}
     """
     styles = {0: "{}", 1: r"\textbf{{{}}}", 2: r"\underline{{{}}}"}
-    turned = [rf"\rotatebox{{70}}{{{_latex(name)}}}" for name in table.short_headers]
+    turned = [rf"\rotatebox{{70}}{{{latex_text(name)}}}" for name in table.short_headers]
     lines = [
-        *([f"% Error in percent: {_latex(title)}"] if title else []),
+        *([f"% Error in percent: {latex_text(title)}"] if title else []),
         r"% \usepackage{booktabs,graphicx}",
         rf"\begin{{tabular}}{{l*{{{len(turned)}}}{{r}}rr}}",
         r"\toprule",
@@ -180,7 +169,7 @@ def to_latex(table: ComparisonTable, title: str = "") -> str:
     ]
     for row in table.rows:
         cells = _styled(row, styles, plus_minus=r" $\pm$ ")
-        lines.append(" & ".join([_latex(row.name), *cells, f"{row.ms_per_batch:.1f}"]) + r" \\")
+        lines.append(" & ".join([latex_text(row.name), *cells, f"{row.ms_per_batch:.1f}"]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     return "\n".join(lines).replace(_MISSING, "--") + "\n"
 
@@ -191,11 +180,3 @@ def _styled(row: Row, styles: Mapping[int, str], *, plus_minus: str) -> Sequence
     if row.std is not None:
         texts[-1] += f"{plus_minus}{row.std:.1f}"
     return texts
-
-
-def _markdown(name: str) -> str:
-    return " ".join(name.split()).translate(_MARKDOWN_SPECIAL)
-
-
-def _latex(name: str) -> str:
-    return " ".join(name.split()).translate(_LATEX_SPECIAL)

@@ -1,0 +1,222 @@
+"""``rotta reproduce``: the paper's experiments."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rotta.cli import options
+from rotta.cli.console import Stopped, download_question, output, progress_bar, say
+
+if TYPE_CHECKING:
+    from rotta.experiments import Experiment
+    from rotta.experiments.reproduce import Engine, Plan, Wanted
+
+_ENGINES = ("local", "ray")
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Experiments, such as table-cifar10, or all.", metavar="NAME…", show_default=False
+        ),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--list", help="Show the experiments and how far each is.")
+    ] = False,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="2,000 images per domain. Results are kept apart, and say so wherever they are "
+            "shown.",
+        ),
+    ] = False,
+    seeds: Annotated[
+        str, typer.Option(help="Of the streams; CoTTA takes the first only.", metavar="A,B,C")
+    ] = "0",
+    methods: Annotated[
+        str, typer.Option(help="Only these, by pattern: 'rotta*,note'.", metavar="PATTERNS")
+    ] = "*",
+    variants: Annotated[
+        str,
+        typer.Option(
+            help="Only these streams, by pattern, separated by semicolons: '*correlated*'.",
+            metavar="PATTERNS",
+        ),
+    ] = "*",
+    limit: options.Limit = None,
+    precision: Annotated[
+        str, typer.Option(help="Of RoTTA: float32; on CUDA also float16 or bfloat16.")
+    ] = "float32",
+    device: options.Device = "auto",
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            help="Walks at the same time, in processes of their own; on a GPU they share the "
+            "card. One per core on the CPU, one on a GPU, if left out.",
+            metavar="N",
+            min=1,
+        ),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="local, or ray: a Ray cluster, each walk a task.")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(help="Of the Ray cluster; started here if left out.", metavar="ADDRESS"),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Results are here, and continued from here.", metavar="DIR")
+    ] = Path("results"),
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write a page of all results in --out, .md.", metavar="FILE"),
+    ] = None,
+    yes: options.Yes = False,
+) -> None:
+    """Run a table or figure of the paper, and put what is measured beside what is printed.
+
+    Stopped or killed? Give the same command again: finished walks are kept, and walks that
+    several experiments share are done once.
+
+    Example: `rotta reproduce table-cifar10 --seeds 0,1,2`
+
+    Example: `rotta reproduce table-alpha table-nu --quick --device cuda --jobs 4`
+    """
+    from rotta.experiments import EXPERIMENTS
+    from rotta.experiments.page import write_page
+    from rotta.experiments.reproduce import Wanted, plan
+    from rotta.experiments.store import QUICK_LIMIT, claimed
+
+    if quick and limit is not None:
+        raise ValueError("--quick is --limit 2000: give one of them")
+    chosen = _chosen(names or [])
+    wanted = Wanted(
+        seeds=tuple(options.parse_seeds(None, seeds)),
+        limit=QUICK_LIMIT if quick else limit,
+        methods=tuple(options.names(methods)),
+        variants=tuple(pattern.strip() for pattern in variants.split(";")),
+        precision=precision,
+        device=options.pick_device(device),
+    )
+    if show or not (chosen or page):
+        _list(out, wanted)
+        return
+    failed = 0
+    with claimed(out):
+        if chosen:
+            _check_data(chosen, wanted, yes)
+            todo = plan(chosen, out, wanted)
+            failed = _run(todo, _engine(engine, address, jobs, wanted.device))
+            for experiment in chosen:
+                _show(experiment, out, wanted)
+        if page is not None:
+            write_page(EXPERIMENTS, out, page)
+            say(f"page of all results: {page}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _chosen(names: list[str]) -> "list[Experiment]":
+    from rotta.experiments import EXPERIMENTS
+    from rotta.registry import lookup
+
+    if names == ["all"]:
+        return list(EXPERIMENTS.values())
+    return [lookup(EXPERIMENTS, name, "experiment") for name in dict.fromkeys(names)]
+
+
+def _list(out: Path, wanted: "Wanted") -> None:
+    from rich.table import Table
+
+    from rotta.experiments import EXPERIMENTS
+    from rotta.experiments.reproduce import progress_of
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("experiment", "what", "walks done", "needs"):
+        table.add_column(column, no_wrap=column != "what")
+    for experiment in EXPERIMENTS.values():
+        done, total = progress_of(experiment, out, wanted.limit)
+        state = f"{done} of {total}" if total else ""
+        table.add_row(experiment.name, experiment.title, state, ", ".join(experiment.datasets))
+    output.print(table)
+    say("run one with `rotta reproduce NAME`; --quick takes 2,000 images per domain")
+
+
+def _check_data(chosen: "list[Experiment]", wanted: "Wanted", yes: bool) -> None:
+    """Find out now, not in the middle, that images or a source model are missing."""
+    from rotta.datasets import load_dataset
+    from rotta.experiments.experiment import Training
+    from rotta.models import load_source
+    from rotta.models.sources import imagenet_file
+
+    variants = [variant for experiment in chosen for variant in experiment.variants]
+    for name, split in dict.fromkeys((v.dataset, v.split) for v in variants):
+        with progress_bar(f"loading {name}") as progress:
+            ask = download_question(yes)
+            load_dataset(name, split=split, limit=wanted.limit, download=ask, progress=progress)
+    for source in dict.fromkeys(variant.source for variant in variants):
+        if not isinstance(source, Training):
+            load_source(source)
+        elif source.init == "imagenet":
+            imagenet_file(source.arch)
+
+
+def _engine(engine: str, address: str | None, jobs: int | None, device: str) -> "Engine":
+    """Who does the work, once it is told where news go."""
+    from functools import partial
+
+    import torch
+
+    from rotta.experiments.engines import run
+    from rotta.side_by_side import automatic_jobs
+
+    if engine not in _ENGINES:
+        raise ValueError(f"--engine is one of {', '.join(_ENGINES)}, not {engine!r}")
+    if engine == "ray":
+        from rotta.experiments.distributed import run_on_ray
+
+        share = 1 / (jobs or 1) if device.startswith("cuda") else 0.0
+        return partial(run_on_ray, address=address, gpus_per_task=share)
+    if address is not None:
+        raise ValueError("--address is that of a Ray cluster: add --engine ray")
+    many = 1000  # more than there are cores
+    return partial(run, jobs=jobs or automatic_jobs(many, torch.device(device)))
+
+
+def _run(todo: "Plan", engine: "Engine") -> int:
+    """Do what is missing; how much of it failed."""
+    from rotta.cli.grid_live import GridLive
+    from rotta.experiments.engines import Broken
+    from rotta.experiments.reproduce import carry_out
+
+    if todo.finished:
+        say(f"{todo.finished} walks are finished already")
+    failed = 0
+    with GridLive(len(todo.walks)) as live, closing(carry_out(todo, engine, live.look)) as ends:
+        try:
+            for task, end in ends:
+                failed += isinstance(end, Broken)
+                live.end(task, end)
+        except KeyboardInterrupt:
+            raise Stopped("finished walks are kept: give the same command to go on") from None
+    return failed
+
+
+def _show(experiment: "Experiment", out: Path, wanted: "Wanted") -> None:
+    """Write tables and figures, and print the first table."""
+    from rotta.cli.table import beside_table
+    from rotta.experiments.page import presented, write_files
+    from rotta.experiments.reproduce import results_folder
+    from rotta.experiments.store import load
+
+    folder = results_folder(out, experiment, wanted.limit)
+    blocks = load(folder)
+    files = write_files(experiment, blocks, folder)
+    grids = presented(experiment, blocks, wanted.limit).grids
+    if grids and blocks:
+        output.print(beside_table(grids[0]))
+    say(f"{experiment.name}: {len(files)} files in {folder}")

@@ -1,0 +1,91 @@
+"""What an experiment of the paper is: streams, the methods on them, and how to show the errors."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rotta.results import Result
+
+if TYPE_CHECKING:
+    from rotta.report.beside import Grid
+    from rotta.report.curves import Curves
+
+
+@dataclass(frozen=True)
+class Training:
+    """A source model that is trained before the walks, once, and kept."""
+
+    name: str
+    dataset: str
+    domain: str
+    arch: str
+    init: str | None
+    """Weights to start from, as ``rotta train --init`` takes them."""
+    epochs: int
+    lr: float
+    batch_size: int
+    weight_decay: float = 5e-4
+    label_smoothing: float = 0.0
+    image_size: int | None = None
+    seed: int = 0
+    limit: int | None = None
+    """Only the first so many training images."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A stream, and the methods that walk along it: one block of the results."""
+
+    name: str
+    dataset: str
+    """A name of ``DATASETS``."""
+    source: str | Training
+    methods: tuple[str, ...]
+    """As ``rotta run --methods`` takes them: ``rotta:alpha=0.5``."""
+    setting: str = "ptta"
+    delta: float = 0.1
+    order: int | tuple[str, ...] | None = None
+    batch_size: int = 64
+    split: str = "test"
+    image_size: int | None = None
+
+    @property
+    def source_name(self) -> str:
+        """What results call the source model."""
+        return self.source if isinstance(self.source, str) else self.source.name
+
+
+Blocks = Mapping[str, Result]
+"""Results by the names of variants; those that were not run are missing."""
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """What people are shown of the results."""
+
+    grids: "tuple[Grid, ...]" = ()
+    curves: "tuple[Curves, ...]" = ()
+    remarks: tuple[str, ...] = ()
+    """Sentences in Markdown."""
+
+
+def _nothing(_: Blocks) -> Presentation:
+    return Presentation()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper."""
+
+    name: str
+    title: str
+    variants: tuple[Variant, ...] = ()
+    present: Callable[[Blocks], Presentation] = _nothing
+    draw: Callable[[Path], list[Path]] | None = None
+    """For pictures that need no walk: writes them into a folder."""
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """What it needs."""
+        return tuple(dict.fromkeys(variant.dataset for variant in self.variants))

@@ -1,0 +1,18 @@
+"""The paper's figure over the batch size, on CIFAR100-C.
+
+RoTTA updates after every 64 samples, however many come at a time, so that as many samples take
+part in its updates at each size.
+"""
+
+from rotta.experiments.cifar import COMPARED, on_cifar
+from rotta.experiments.course import course_experiment
+
+EXPERIMENT = course_experiment(
+    "figure-batch-size",
+    "Error over the batch size, CIFAR100-C",
+    "batch size",
+    {
+        str(size): on_cifar("cifar100-c", COMPARED, name=f"batch {size}", batch_size=size)
+        for size in (16, 32, 64, 128, 256, 512)
+    },
+)

@@ -1,0 +1,38 @@
+"""The appendix's three tables: RoTTA on CIFAR100-C with one constant changed."""
+
+from collections.abc import Mapping
+
+from rotta.experiments.cifar import on_cifar
+from rotta.experiments.experiment import Blocks, Experiment, Presentation
+from rotta.experiments.measured import average
+from rotta.experiments.printed import printed
+from rotta.report.beside import Grid
+from rotta.report.curves import Curves
+
+_DATASET = "cifar100-c"
+
+
+def sensitivity_experiment(name: str, symbol: str, labels: Mapping[str, str]) -> Experiment:
+    """An experiment over the values of one constant.
+
+    Args:
+        name: Of the experiment, ``table-…`` and the name of the printed table.
+        symbol: What the constant is called.
+        labels: For each value as printed, the method.
+    """
+
+    def present(blocks: Blocks) -> Presentation:
+        paper = printed(name.removeprefix("table-"))
+        cells = {
+            value: average(blocks, _DATASET, label, paper[value]) for value, label in labels.items()
+        }
+        title = f"RoTTA on CIFAR100-C over {symbol}: average error, %"
+        rows = tuple((value, (cell,)) for value, cell in cells.items())
+        line = ("rotta", tuple(cells.values()))
+        return Presentation(
+            (Grid("average", title, symbol, ("average",), rows),),
+            (Curves("course", title, symbol, tuple(cells), (line,)),),
+        )
+
+    title = f"Sensitivity of RoTTA to {symbol}"
+    return Experiment(name, title, (on_cifar(_DATASET, tuple(labels.values())),), present)

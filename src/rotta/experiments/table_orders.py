@@ -1,0 +1,88 @@
+"""Ten orders of the corruptions, sampled correlated and independently."""
+
+from rotta.experiments.cifar import COMPARED, TITLES, on_cifar
+from rotta.experiments.experiment import Blocks, Experiment, Presentation
+from rotta.experiments.measured import average, mean_of, per_domain
+from rotta.experiments.printed import printed
+from rotta.report.beside import Entry, Grid
+from rotta.report.curves import Curves
+from rotta.report.names import method_name
+from rotta.streams import ORDERS
+
+_SETTINGS = {"independent": "continual", "correlated": "ptta"}
+
+
+def _name(dataset: str, sampling: str, order: int) -> str:
+    return f"{dataset}, {sampling}, order {order}"
+
+
+def _mean(blocks: Blocks, dataset: str, sampling: str, label: str) -> Entry:
+    names = [_name(dataset, sampling, order) for order in range(len(ORDERS))]
+    paper = printed("orders")[label][dataset] if sampling == "correlated" else None
+    return mean_of([average(blocks, name, label) for name in names], paper)
+
+
+def _present(blocks: Blocks) -> Presentation:
+    averages = Grid(
+        "averages",
+        "Mean of ten orders, correlated: average error, %",
+        "method",
+        tuple(TITLES.values()),
+        tuple(
+            (
+                method_name(label),
+                tuple(_mean(blocks, dataset, "correlated", label) for dataset in TITLES),
+            )
+            for label in COMPARED
+        ),
+    )
+    figures = [
+        Curves(
+            f"{dataset}-ten-orders",
+            f"{title}: mean error of ten orders, %",
+            "sampling",
+            tuple(_SETTINGS),
+            tuple(
+                (label, tuple(_mean(blocks, dataset, sampling, label) for sampling in _SETTINGS))
+                for label in COMPARED
+            ),
+            kind="bars",
+        )
+        for dataset, title in TITLES.items()
+    ]
+    single = [
+        per_domain(
+            blocks,
+            _name(dataset, "correlated", order),
+            COMPARED,
+            name=f"{dataset}-order-{order}",
+            title=f"{title}, order {order}, correlated: error per corruption, %",
+        )
+        for dataset, title in TITLES.items()
+        for order in range(len(ORDERS))
+        if _name(dataset, "correlated", order) in blocks
+    ]
+    slips = (
+        "Slips in print: the row of PL repeats that of BN. The appendix's tables per order have no "
+        "printed values in the paper's source."
+    )
+    return Presentation((averages, *single), tuple(figures), (slips,))
+
+
+EXPERIMENT = Experiment(
+    "table-orders",
+    "Ten orders of the corruptions, correlated and independent",
+    tuple(
+        on_cifar(
+            dataset,
+            COMPARED,
+            name=_name(dataset, sampling, order),
+            setting=_SETTINGS[sampling],
+            order=order,
+        )
+        for sampling in ("correlated", "independent")
+        for order in range(len(ORDERS))
+        for dataset in TITLES
+    ),
+    _present,
+)

@@ -1,0 +1,83 @@
+"""Source models of experiments: trained once, kept in the cache, found again."""
+
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+
+from rotta import folders
+from rotta.experiments.experiment import Training
+from rotta.models import read_weights
+from rotta.models.train_to_file import Recipe, train_to_file
+from rotta.progress import Progress
+
+_FINGERPRINT_DIGITS = 12
+
+
+def train_source(training: Training, device: str, progress: Progress | None = None) -> Path:
+    """Train a source model as ``rotta train`` does, unless that was done before.
+
+    A training that was killed continues after its last finished epoch. If another process trains
+    the same model, this one waits for it.
+
+    Args:
+        training: What to train, on what, and how.
+        device: Where to compute.
+        progress: Called with the steps done and the steps in all.
+
+    Returns:
+        The weight file, ``sources/<name>-<fingerprint>.safetensors`` in ``$ROTTA_CACHE``.
+
+    Raises:
+        FileNotFoundError: Images or the weights to start from are missing.
+        ValueError: The training cannot work.
+    """
+    path = source_path(training)
+    if path.is_file():
+        return path
+    recipe = asdict(training)
+    del recipe["name"]
+
+    def stage(what: str) -> AbstractContextManager[Progress | None]:
+        return nullcontext(progress if what == "training" else None)
+
+    with _alone(path):
+        if not path.is_file():
+            train_to_file(Recipe(**recipe), path, device=device, stage=stage)
+    return path
+
+
+def source_path(training: Training) -> Path:
+    """Where the weights of a training are kept; another setting is another file."""
+    stated = json.dumps(asdict(training), sort_keys=True)
+    fingerprint = hashlib.sha256(stated.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+    return folders.cache() / "sources" / f"{training.name}-{fingerprint}.safetensors"
+
+
+def source_error(path: Path) -> float:
+    """The error of a trained source on its own domain's test images, in percent.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file does not say.
+    """
+    _, metadata = read_weights(path)
+    if "clean_test_error" not in metadata:
+        raise ValueError(f"{path} does not state its error: delete it to train it anew")
+    return float(metadata["clean_test_error"])
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Within, no other process makes ``path``.
+
+    The lock file stays: if it were removed, one process could hold the old file's lock and
+    another the new one's. The lock itself goes with the process, however that ends.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
