@@ -1,7 +1,9 @@
 """What an experiment of the paper is: streams, the methods on them, and how to show the errors."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,8 @@ from rotta.results import Result
 if TYPE_CHECKING:
     from rotta.report.beside import Grid
     from rotta.report.curves import Curves
+
+_FINGERPRINT_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,12 @@ class Training:
     limit: int | None = None
     """Only the first so many training images."""
 
+    @property
+    def full_name(self) -> str:
+        """The name, and a few letters that another setting would change."""
+        stated = json.dumps(asdict(self), sort_keys=True)
+        return f"{self.name}-{hashlib.sha256(stated.encode()).hexdigest()[:_FINGERPRINT_DIGITS]}"
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -53,7 +63,7 @@ class Variant:
     @property
     def source_name(self) -> str:
         """What results call the source model."""
-        return self.source if isinstance(self.source, str) else self.source.name
+        return self.source if isinstance(self.source, str) else self.source.full_name
 
 
 Blocks = Mapping[str, Result]

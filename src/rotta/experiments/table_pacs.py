@@ -17,6 +17,7 @@ def _training(domain: str) -> Training:
         lr=0.02,
         batch_size=64,
         label_smoothing=0.1,
+        image_size=128,  # the files have 96: enlarged, the first layers see what they know
     )
 
 

@@ -1,8 +1,6 @@
 """Source models of experiments: trained once, kept in the cache, found again."""
 
 import fcntl
-import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
@@ -13,8 +11,6 @@ from rotta.experiments.experiment import Training
 from rotta.models import read_weights
 from rotta.models.train_to_file import Recipe, train_to_file
 from rotta.progress import Progress
-
-_FINGERPRINT_DIGITS = 12
 
 
 def train_source(training: Training, device: str, progress: Progress | None = None) -> Path:
@@ -52,9 +48,7 @@ def train_source(training: Training, device: str, progress: Progress | None = No
 
 def source_path(training: Training) -> Path:
     """Where the weights of a training are kept; another setting is another file."""
-    stated = json.dumps(asdict(training), sort_keys=True)
-    fingerprint = hashlib.sha256(stated.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
-    return folders.cache() / "sources" / f"{training.name}-{fingerprint}.safetensors"
+    return folders.cache() / "sources" / f"{training.full_name}.safetensors"
 
 
 def source_error(path: Path) -> float:
