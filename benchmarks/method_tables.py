@@ -1,11 +1,11 @@
 """The tables of methods for docs/, from the results of runs."""
 
-import json
 from pathlib import Path
 
 from markdown_table import table
+from rotta.experiments.printed import printed
+from rotta.experiments.store import load
 from rotta.report.names import method_name
-from rotta.report.tables import comparison_table, to_markdown
 from rotta.results import MethodResult, Result
 
 HERE = Path(__file__).parent
@@ -29,24 +29,19 @@ def _measured(method: MethodResult) -> str:
 
 def cifar() -> str:
     """Printed beside measured, both datasets."""
-    printed = json.loads((HERE / "printed.json").read_text(encoding="utf-8"))
-    both = [_methods("cifar10-c"), _methods("cifar100-c")]
+    both = [
+        load(HERE.parent / "results" / f"table-{name}")[f"{name}-c"].methods
+        for name in ("cifar10", "cifar100")
+    ]
     rows = []
     for label in both[0]:
         cells = [method_name(label)]
         for dataset, methods in zip(("cifar10-c", "cifar100-c"), both, strict=True):
-            paper = printed[dataset].get(label)
+            paper = printed(dataset).get(label, {}).get("average")
             cells += [f"{paper:.1f}" if paper else "", _measured(methods[label])]
         rows.append(cells)
     headings = ["", "CIFAR10-C, paper", "measured (seeds)", "CIFAR100-C, paper", "measured (seeds)"]
     return table(headings, rows)
-
-
-def domains(dataset: str) -> str:
-    """All methods over all domains, without the times, which were taken side by side."""
-    result = Result.load(HERE / "results" / f"methods-{dataset}.json")
-    lines = to_markdown(comparison_table(result)).splitlines()
-    return "\n".join(line.rsplit("|", 2)[0] + "|" for line in lines)
 
 
 def digits() -> str:

@@ -98,8 +98,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
     "clean": clean,
     "cifar methods": method_tables.cifar,
-    "cifar10 domains": partial(method_tables.domains, "cifar10-c"),
-    "cifar100 domains": partial(method_tables.domains, "cifar100-c"),
     "digits methods": method_tables.digits,
     "digits ablation": method_tables.ablation,
     "speed summary": speed_tables.summary,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rotta.experiments.reproduce import Engine, Plan, Wanted
 
 _ENGINES = ("local", "ray")
+_PRECISIONS = ("float32", "float16", "bfloat16")
 
 
 def reproduce(
@@ -24,7 +25,11 @@ def reproduce(
         ),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--list", help="Show the experiments and how far each is.")
+        bool,
+        typer.Option(
+            "--list",
+            help="Show the experiments and how far each is; with NAME, its streams and methods.",
+        ),
     ] = False,
     quick: Annotated[
         bool,
@@ -38,7 +43,10 @@ def reproduce(
         str, typer.Option(help="Of the streams; CoTTA takes the first only.", metavar="A,B,C")
     ] = "0",
     methods: Annotated[
-        str, typer.Option(help="Only these, by pattern: 'rotta*,note'.", metavar="PATTERNS")
+        str,
+        typer.Option(
+            help="Only these, by pattern, separated by commas: 'rotta*,note'.", metavar="PATTERNS"
+        ),
     ] = "*",
     variants: Annotated[
         str,
@@ -55,8 +63,8 @@ def reproduce(
     jobs: Annotated[
         int | None,
         typer.Option(
-            help="Walks at the same time, in processes of their own; on a GPU they share the "
-            "card. One per core on the CPU, one on a GPU, if left out.",
+            help="Walks (a method along a stream) at the same time, in processes of their own; "
+            "on a GPU they share the card. One per core on the CPU, one on a GPU, if left out.",
             metavar="N",
             min=1,
         ),
@@ -73,18 +81,19 @@ def reproduce(
     ] = Path("results"),
     page: Annotated[
         Path | None,
-        typer.Option(help="Write a page of all results in --out, .md.", metavar="FILE"),
+        typer.Option(help="Write a page of all results in --out, as Markdown.", metavar="FILE"),
     ] = None,
     yes: options.Yes = False,
 ) -> None:
     """Run a table or figure of the paper, and put what is measured beside what is printed.
 
-    Stopped or killed? Give the same command again: finished walks are kept, and walks that
-    several experiments share are done once.
+    Stopped or killed? Give the same command again: what is finished is kept.
 
     Example: `rotta reproduce table-cifar10 --seeds 0,1,2`
 
     Example: `rotta reproduce table-alpha table-nu --quick --device cuda --jobs 4`
+
+    Example: `rotta reproduce --page docs/reproduction.md`
     """
     from rotta.experiments import EXPERIMENTS
     from rotta.experiments.page import write_page
@@ -103,20 +112,22 @@ def reproduce(
         device=options.pick_device(device),
     )
     if show or not (chosen or page):
-        _list(out, wanted)
+        _list(out, wanted, chosen)
         return
+    worker = _engine(engine, address, jobs, wanted.device)
+    _check_precision(precision, wanted.device)
+    _check_data(chosen, wanted, yes)
     failed = 0
     with claimed(out):
         if chosen:
-            _check_data(chosen, wanted, yes)
-            todo = plan(chosen, out, wanted)
-            failed = _run(todo, _engine(engine, address, jobs, wanted.device))
+            failed = _run(plan(chosen, out, wanted), worker)
             for experiment in chosen:
                 _show(experiment, out, wanted)
         if page is not None:
             write_page(EXPERIMENTS, out, page)
             say(f"page of all results: {page}")
     if failed:
+        say(f"{failed} failed, see above: give the same command to try again")
         raise typer.Exit(1)
 
 
@@ -124,12 +135,34 @@ def _chosen(names: list[str]) -> "list[Experiment]":
     from rotta.experiments import EXPERIMENTS
     from rotta.registry import lookup
 
-    if names == ["all"]:
+    if "all" in names:
         return list(EXPERIMENTS.values())
     return [lookup(EXPERIMENTS, name, "experiment") for name in dict.fromkeys(names)]
 
 
-def _list(out: Path, wanted: "Wanted") -> None:
+def _list(out: Path, wanted: "Wanted", chosen: "list[Experiment]") -> None:
+    for experiment in chosen:
+        _list_streams(experiment)
+    if not chosen:
+        _list_experiments(out, wanted)
+
+
+def _list_streams(experiment: "Experiment") -> None:
+    """What ``--variants`` and ``--methods`` choose from."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    say(f"{experiment.name}: {experiment.title}")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("stream", no_wrap=True)
+    table.add_column("methods")
+    for variant in experiment.variants:
+        table.add_row(escape(variant.name), escape(", ".join(variant.methods)))
+    if experiment.variants:
+        output.print(table)
+
+
+def _list_experiments(out: Path, wanted: "Wanted") -> None:
     from rich.table import Table
 
     from rotta.experiments import EXPERIMENTS
@@ -144,6 +177,14 @@ def _list(out: Path, wanted: "Wanted") -> None:
         table.add_row(experiment.name, experiment.title, state, ", ".join(experiment.datasets))
     output.print(table)
     say("run one with `rotta reproduce NAME`; --quick takes 2,000 images per domain")
+
+
+def _check_precision(precision: str, device: str) -> None:
+    """Refuse now what would make every walk of RoTTA fail."""
+    if precision not in _PRECISIONS:
+        raise ValueError(f"--precision is one of {', '.join(_PRECISIONS)}, not {precision!r}")
+    if precision != _PRECISIONS[0] and not device.startswith("cuda"):
+        raise ValueError(f"--precision {precision} needs a GPU: add --device cuda, or leave it out")
 
 
 def _check_data(chosen: "list[Experiment]", wanted: "Wanted", yes: bool) -> None:
@@ -194,7 +235,9 @@ def _run(todo: "Plan", engine: "Engine") -> int:
     from rotta.experiments.reproduce import carry_out
 
     if todo.finished:
-        say(f"{todo.finished} walks are finished already")
+        say(f"{todo.finished} of {todo.finished + len(todo.walks)} walks are finished already")
+    if trainings := len(todo.trainings()):
+        say(f"source models to train first, or to find again: {trainings}")
     failed = 0
     with GridLive(len(todo.walks)) as live, closing(carry_out(todo, engine, live.look)) as ends:
         try:
@@ -213,10 +256,13 @@ def _show(experiment: "Experiment", out: Path, wanted: "Wanted") -> None:
     from rotta.experiments.reproduce import results_folder
     from rotta.experiments.store import load
 
-    folder = results_folder(out, experiment, wanted.limit)
+    # pictures that need no walk are the same however few images walks are over
+    limit = wanted.limit if experiment.variants else None
+    folder = results_folder(out, experiment, limit)
     blocks = load(folder)
     files = write_files(experiment, blocks, folder)
-    grids = presented(experiment, blocks, wanted.limit).grids
+    grids = presented(experiment, blocks, limit).grids
     if grids and blocks:
         output.print(beside_table(grids[0]))
-    say(f"{experiment.name}: {len(files)} files in {folder}")
+    suffixes = ", ".join(dict.fromkeys(file.suffix for file in files))
+    say(f"{experiment.name}: " + (f"{suffixes} files in {folder}" if files else "no results yet"))

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from rotta.experiments.engines import Broken, End, Task, Tell, attempt
 
 _RETRIES = 3
+_SECONDS_TO_ANSWER = 10
 _FOLDERS = ("ROTTA_HOME", "ROTTA_CACHE")
 _STORE_BYTES = 100 * 2**20  # of shared memory, which Ray would take a third of: results are small
 
@@ -47,8 +49,7 @@ def run_on_ray(
     Example:
         >>> def invert(number, tell):
         ...     return 1 / number
-        >>> ends = run_on_ray([2, 4], invert)
-        >>> dict(ends)  # doctest: +SKIP
+        >>> dict(run_on_ray([2, 4], invert))  # doctest: +SKIP
         {2: 0.5, 4: 0.25}
     """
     _ray()  # now, not when the first end is asked for
@@ -89,8 +90,10 @@ def _end(over: Any) -> Any:
     try:
         return ray.get(over)
     except ray.exceptions.RayError as error:
-        first, *_ = str(error).strip().splitlines() or [""]
-        return Broken(f"{type(error).__name__}: {first}", str(error))
+        lines = str(error).strip().splitlines() or [""]
+        if isinstance(error, ray.exceptions.RayTaskError):  # as a traceback: the end says it
+            return Broken(lines[-1], str(error))
+        return Broken(f"{type(error).__name__}: {lines[0]}", str(error))
 
 
 @contextmanager
@@ -104,6 +107,8 @@ def _cluster(address: str | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
+    if address is not None:
+        _check_address(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     local = {"include_dashboard": False, "object_store_memory": _STORE_BYTES}
     try:
@@ -116,14 +121,33 @@ def _cluster(address: str | None) -> Iterator[None]:
     except (ConnectionError, RuntimeError, ValueError) as error:
         if address is None:
             raise
-        raise ValueError(
-            f"no Ray cluster at {address} ({error}): start one with `ray start --head`, or leave "
-            "the address out"
-        ) from error
+        raise _no_cluster(address, error) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    """Refuse where nobody answers: Ray itself would try again for many minutes.
+
+    Raises:
+        ValueError: Nobody does.
+    """
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not (colon and port.isdigit()):
+        return  # a word such as auto, which Ray looks up
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str, error: Exception) -> ValueError:
+    return ValueError(
+        f"no Ray cluster at {address} ({error}): start one with `ray start --head`, or leave the "
+        "address out"
+    )
 
 
 def _check_gpus(needed: float) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from rotta.experiments.cifar import COMPARED
 from rotta.experiments.experiment import Blocks, Experiment, Presentation, Training, Variant
 from rotta.experiments.measured import AVERAGE, average, entry, mean_of, method_result
+from rotta.experiments.verdicts import agreement, said
 from rotta.report.beside import Entry, Grid
 from rotta.report.names import domain_name, method_name
 
@@ -49,7 +50,8 @@ def domain_experiment(
     def present(blocks: Blocks) -> Presentation:
         grids = [_averages(blocks, title, domains, methods, paper)]
         grids += [_of_method(blocks, title, domains, label, paper) for label in methods]
-        return Presentation(tuple(grids), remarks=_source_errors(blocks, domains))
+        agrees = agreement({name: cells[-1] for name, cells in grids[0].rows})
+        return Presentation(tuple(grids), remarks=said((agrees, *_source_errors(blocks, domains))))
 
     return Experiment(name, title, tuple(variant(source) for source in domains), present)
 

@@ -131,9 +131,16 @@ def _state(experiment: Experiment, results: Path, limit: int | None) -> str:
     done, total = progress_of(experiment, results, limit)
     if not done:
         return _NOT_YET
-    seeds = seeds_of(load(folder))
-    of = f", seed{'' if len(seeds) == 1 else 's'} {', '.join(map(str, seeds))}"
-    return ("complete" if done == total else f"{done} of {total} walks") + of
+    return ("complete" if done == total else f"{done} of {total} walks") + _seeds(load(folder))
+
+
+def _seeds(blocks: Blocks) -> str:
+    """Those of every method, and those of some: a table may have more of its main method."""
+    counts = [set(method.seeds) for block in blocks.values() for method in block.methods.values()]
+    whole = set.intersection(*counts)
+    part = set.union(*counts) - whole
+    words = f", seed{'' if len(whole) == 1 else 's'} {', '.join(sorted(whole))}" if whole else ""
+    return words + (f"; some rows also {', '.join(sorted(part))}" if part else "")
 
 
 def _section(experiment: Experiment, results: Path, page: Path) -> str:

@@ -6,6 +6,7 @@ from rotta.experiments.cifar import on_cifar
 from rotta.experiments.experiment import Blocks, Experiment, Presentation
 from rotta.experiments.measured import average
 from rotta.experiments.printed import printed
+from rotta.experiments.verdicts import agreement, best_is_default, said
 from rotta.report.beside import Grid
 from rotta.report.curves import Curves
 
@@ -29,9 +30,11 @@ def sensitivity_experiment(name: str, symbol: str, labels: Mapping[str, str]) ->
         title = f"RoTTA on CIFAR100-C over {symbol}: average error, %"
         rows = tuple((value, (cell,)) for value, cell in cells.items())
         line = ("rotta", tuple(cells.values()))
+        default = next(value for value, label in labels.items() if label == "rotta")
         return Presentation(
             (Grid("average", title, symbol, ("average",), rows),),
             (Curves("course", title, symbol, tuple(cells), (line,)),),
+            said((best_is_default(cells, default), agreement(cells))),
         )
 
     title = f"Sensitivity of RoTTA to {symbol}"

@@ -4,6 +4,7 @@ from rotta.experiments.cifar import TITLES, on_cifar
 from rotta.experiments.experiment import Blocks, Experiment, Presentation
 from rotta.experiments.measured import average, mean_of
 from rotta.experiments.printed import printed
+from rotta.experiments.verdicts import all_worse, said
 from rotta.report.beside import Grid
 
 _VARIANTS = {
@@ -28,7 +29,9 @@ def _present(blocks: Blocks) -> Presentation:
         "A slip in print: the average without robust training is given as 81.6; of the two errors "
         "beside it, it is 86.6."
     )
-    return Presentation((grid,), remarks=(slip,))
+    errors = {title: dict(zip(TITLES.values(), cells, strict=False)) for title, cells in grid.rows}
+    whole = errors.pop(_VARIANTS["rotta"])
+    return Presentation((grid,), remarks=said((all_worse(errors, whole), slip)))
 
 
 EXPERIMENT = Experiment(

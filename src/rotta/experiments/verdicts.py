@@ -1,0 +1,90 @@
+"""Whether measurements agree with the paper, said in sentences."""
+
+from collections.abc import Mapping, Sequence
+
+from rotta.report.beside import Entry
+
+NEAR = 1.5
+"""Points of error within which an average counts as the paper's."""
+_AS_GOOD = 1.0  # points that a default may lie above the best
+
+
+def agreement(averages: Mapping[str, Entry]) -> str:
+    """Which averages are the paper's and which are not.
+
+    Args:
+        averages: By what they are called.
+
+    Example:
+        >>> agreement({"RoTTA": Entry(26.6, printed=25.2), "BN": Entry(78.7, printed=75.2)})
+        'Within 1.5 points of the paper: RoTTA (+1.4). Not: BN (+3.5).'
+    """
+    near: list[str] = []
+    far: list[str] = []
+    for name, entry in averages.items():
+        difference = entry.difference(1)
+        if difference is not None:
+            (near if abs(difference) <= NEAR else far).append(f"{name} ({_signed(difference)})")
+    sentences = []
+    if near:
+        sentences.append(f"Within {NEAR} points of the paper: {', '.join(near)}.")
+    if far:
+        sentences.append(f"{'Not' if near else 'Not near the paper'}: {', '.join(far)}.")
+    return " ".join(sentences)
+
+
+def best_is_default(errors: Mapping[str, Entry], default: str) -> str:
+    """Whether no value of a constant does better than the default.
+
+    Example:
+        >>> best_is_default({"0.1": Entry(34.5), "0.05": Entry(34.4)}, "0.05")
+        'The default, 0.05, is the best of those measured, as in the paper.'
+    """
+    measured = {name: entry.value for name, entry in errors.items() if entry.value is not None}
+    if default not in measured or len(measured) == 1:
+        return ""
+    best = min(measured, key=lambda name: measured[name])
+    above = measured[default] - measured[best]
+    if best == default:
+        return f"The default, {default}, is the best of those measured, as in the paper."
+    words = "within a point of" if above <= _AS_GOOD else "more than a point above"
+    return (
+        f"**Unlike in the paper**, the default, {default}, is not the best: {best} is, by "
+        f"{above:.1f}. The default is {words} it."
+    )
+
+
+def all_worse(parts: Mapping[str, Mapping[str, Entry]], whole: Mapping[str, Entry]) -> str:
+    """Whether the method is worse without each of its parts, on every dataset.
+
+    Args:
+        parts: Errors without a part, by what is left out and by dataset.
+        whole: Errors of the whole method, by dataset.
+
+    Example:
+        >>> all_worse({"RBN": {"CIFAR10-C": Entry(78.2)}}, {"CIFAR10-C": Entry(26.6)})
+        'Every part that is left out costs something, as in the paper.'
+    """
+    exceptions = []
+    complete = True
+    for part, errors in parts.items():
+        for dataset, entry in errors.items():
+            reference = whole[dataset].value
+            if entry.value is None or reference is None:
+                complete = False
+            elif entry.value <= reference:
+                exceptions.append(
+                    f"{part} on {dataset}: {entry.value:.1f}, the whole method {reference:.1f}"
+                )
+    if exceptions:
+        return f"**Unlike in the paper**, not every part earns its place: {'; '.join(exceptions)}."
+    return "Every part that is left out costs something, as in the paper." if complete else ""
+
+
+def said(sentences: Sequence[str]) -> tuple[str, ...]:
+    """Those that say something."""
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+def _signed(difference: float) -> str:
+    return f"{difference:+.1f}".replace("-", "−")
