@@ -108,6 +108,7 @@ class _Line:
     """NaN where nothing is measured, (X,)."""
     spread: Floats
     """NaN where there is none, (X,)."""
+    style: str = "-"
 
 
 def figure(curves: Curves) -> "Figure":
@@ -115,7 +116,7 @@ def figure(curves: Curves) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    lines = _drawn(curves)
+    lines = _drawn(curves) + (_printed(curves) if curves.kind == "lines" else [])
     title = textwrap.wrap(curves.title, _TITLE_LETTERS)
     missing = _missing_note(curves)
     right = max(len(line.name) for line in lines) * _LETTER + _TO_NAMES
@@ -186,6 +187,24 @@ def _drawn(curves: Curves) -> list[_Line]:
     ]
 
 
+def _printed(curves: Curves) -> list[_Line]:
+    """What the paper prints of the methods, in grey."""
+    nothing = np.full(len(curves.x), np.nan)
+    return [
+        _Line(
+            "printed" if len(curves.lines) == 1 else f"{method_name(label)}, printed",
+            "0.5",
+            ".",
+            False,
+            _floats([entry.printed for entry in entries]),
+            nothing,
+            "--",
+        )
+        for label, entries in curves.lines
+        if any(entry.printed is not None for entry in entries)
+    ]
+
+
 def _floats(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
@@ -221,6 +240,7 @@ def _draw_lines(axes: "Axes", lines: Sequence[_Line], categories: int) -> None:
             marker=line.marker,
             markersize=7 if line.strong else 5,
             linewidth=3.2 if line.strong else 1.4,
+            linestyle=line.style,
             elinewidth=1.2,
             capsize=3,
             zorder=4 if line.strong else 3,
