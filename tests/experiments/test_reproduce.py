@@ -2,11 +2,13 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ import pytest
 from small_experiment import DOMAINS, EXPERIMENT, WANTED, carried_out, timeless, variant
 
 from rotta.experiments import EXPERIMENTS
-from rotta.experiments.experiment import Experiment
-from rotta.experiments.reproduce import Wanted, plan
+from rotta.experiments.engines import Broken, run
+from rotta.experiments.experiment import Experiment, Training, Variant
+from rotta.experiments.reproduce import Wanted, carry_out, plan
 from rotta.experiments.store import FILE, Store, claimed, load
 from rotta.results import Result
 
@@ -123,10 +126,11 @@ def test_walks_of_another_experiment_are_taken_over(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(EXPERIMENTS, "small", EXPERIMENT)
+    results = Path(shutil.copytree(whole, tmp_path / "r"))
     other = Experiment("other", "", (variant("again", ("rotta", "tent")),))
-    todo = plan([other], whole, WANTED)
+    todo = plan([other], results, WANTED)
     assert [(walk.method, walk.seed) for walk in todo.walks] == [("tent", 0), ("tent", 1)]
-    taken = load(folder(whole, "other"))["again"]
+    taken = load(folder(results, "other"))["again"]
     assert taken.methods["rotta"] == load(folder(whole))["correlated"].methods["rotta"]
     assert taken.provenance["walks"]["rotta, seed 1"]["versions"]
 
@@ -168,3 +172,52 @@ def test_two_processes_do_not_write_to_one_place(tmp_path: Path) -> None:
         pass
     with claimed(tmp_path):
         pass
+
+
+def test_all_domains_of_a_set_without_corruptions_are_continued_too(tmp_path: Path) -> None:
+    own = Experiment("own", "", (Variant("v", "digits", "digits", ("source", "bn")),))
+    wanted = Wanted(limit=20)
+    assert len(carried_out(tmp_path, own, wanted=wanted)) == 2
+    assert carried_out(tmp_path, own, wanted=wanted) == []
+
+
+def test_the_dear_method_keeps_the_seed_that_it_has(tmp_path: Path) -> None:
+    carried_out(tmp_path, wanted=replace(WANTED, seeds=(0,), methods=("cotta*",)))
+    later = plan([EXPERIMENT], tmp_path, replace(WANTED, seeds=(1, 2)))
+    assert "cotta:passes=2" not in {walk.method for walk in later.walks}
+
+
+def test_walks_of_a_source_that_cannot_be_trained_are_not_tried(tmp_path: Path) -> None:
+    training = Training("t", "digits", "clean", "wrn-10-1", "no-such-file.pth", 1, 0.1, 2)
+    bad = replace(EXPERIMENT.variants[0], name="bad", source=training)
+    experiment = Experiment("own", "", (bad, EXPERIMENT.variants[1]))
+    todo = plan([experiment], tmp_path, replace(WANTED, seeds=(0,), methods=("source",)))
+    ends = list(carry_out(todo, partial(run, jobs=1)))
+    assert [isinstance(end, Broken) for _, end in ends] == [True, False]
+    assert list(load(folder(tmp_path, "own"))) == ["independent"]
+
+
+def test_a_refusal_changes_no_other_results(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path / "r")
+    other = Experiment("other", "", (variant("again", ("rotta", "bn")),))
+    changed = replace(EXPERIMENT, variants=(replace(EXPERIMENT.variants[0], delta=1.0),))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EXPERIMENTS, "small", EXPERIMENT)
+        with pytest.raises(ValueError, match="other settings"):
+            plan([other, changed], tmp_path / "r", WANTED)
+    assert not folder(tmp_path / "r", "other").exists()
+
+
+def test_a_block_states_where_its_latest_walk_came_from(tmp_path: Path) -> None:
+    (first, _) = EXPERIMENT.variants
+    carried_out(tmp_path, wanted=replace(WANTED, seeds=(0,), methods=("source",)))
+    block = load(folder(tmp_path))["correlated"]
+    (walked,) = [w for i, w in Store(EXPERIMENT, folder(tmp_path)).walks() if i.order == DOMAINS][
+        :1
+    ]
+    store = Store(EXPERIMENT, folder(tmp_path))
+    for seed, day in ((5, "2001-01-01"), (6, "2999-01-01")):
+        origin = {**walked.provenance, "time": day, "commit": day}
+        store.add(first, "bn", seed, replace(walked, provenance=origin))
+    assert store.blocks["correlated"].provenance["commit"] == "2999-01-01"
+    assert block.provenance["commit"] != "2999-01-01"

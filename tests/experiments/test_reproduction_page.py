@@ -201,19 +201,18 @@ def test_walks_of_several_machines_and_commits_are_told_apart(tmp_path: Path) ->
     store.add(one.variants[0], "rotta", 0, walked(20.0, None, **later))
     lines = origin_lines(load(tmp_path))
     assert "- machine: aarch64 CPU, 1 thread; NVIDIA H200" in lines
-    assert "- commit: 0123456789; fedcba9876+" in lines
+    assert "- commit: 0123456789 (1 walk); fedcba9876+ (1 walk)" in lines
     assert "- measured: 2026-01-01 to 2026-01-03" in lines
 
 
-def test_another_precision_is_in_origin_and_command(tmp_path: Path) -> None:
+def test_another_precision_is_in_the_origin(tmp_path: Path) -> None:
     one = experiment()
     store = Store(one, results_folder(tmp_path / "results", one, None))
     half = walked(20.0)
     half.options["precision"] = "float16"
     store.add(one.variants[0], "rotta:precision=float16", 0, half)
     text = page_of(tmp_path, one)
-    assert "rotta reproduce table-digits --precision float16\n" in text
-    assert "- precision: float32 (convolutions in TF32); RoTTA in float16\n" in text
+    assert "- precision: float32 (convolutions in TF32); some of RoTTA in float16\n" in text
 
 
 def test_the_page_of_all_experiments_is_whole_before_any_is_run(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """How experiments look while they are run."""
 
+import math
 from types import TracebackType
 
 from rich.markup import escape
@@ -49,8 +50,10 @@ class GridLive:
 
     def look(self, look: Look) -> None:
         """Show where one of the walks is."""
-        state = f"{look.label}, seed {look.seed}: {look.batches} of {look.total} batches, "
-        self._bar.update(self._task, state=escape(f"{state}error {look.error:.1f} %"))
+        state = f"{look.label}, seed {look.seed}: {look.batches} of {look.total} batches"
+        if math.isfinite(look.error):
+            state += f", error {look.error:.1f} %"
+        self._bar.update(self._task, state=escape(state))
 
     def end(self, task: Walk | SourceTask, end: Walked | float | Broken) -> None:
         """Say what became of a task."""

@@ -191,11 +191,14 @@ def _check_data(chosen: "list[Experiment]", wanted: "Wanted", yes: bool) -> None
     """Find out now, not in the middle, that images or a source model are missing."""
     from rotta.datasets import load_dataset
     from rotta.experiments.experiment import Training
+    from rotta.experiments.reproduce import wanted_variants
     from rotta.models import load_source
     from rotta.models.sources import imagenet_file
 
-    variants = [variant for experiment in chosen for variant in experiment.variants]
-    for name, split in dict.fromkeys((v.dataset, v.split) for v in variants):
+    variants = wanted_variants(chosen, wanted)
+    needed = [(name, "test") for experiment in chosen for name in experiment.drawn_from]
+    needed += [(variant.dataset, variant.split) for variant in variants]
+    for name, split in dict.fromkeys(needed):
         with progress_bar(f"loading {name}") as progress:
             ask = download_question(yes)
             load_dataset(name, split=split, limit=wanted.limit, download=ask, progress=progress)

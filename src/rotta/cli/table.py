@@ -42,7 +42,7 @@ def beside_table(grid: Grid) -> Table:
         for entry in entries:
             measured = "missing" if entry.value is None else f"{entry.value:.1f}"
             paper = "" if entry.printed is None else f" ({entry.printed:.1f})"
-            cells.append(measured + paper)
+            cells.append(measured + paper if entry.applies else "")
         lines.append((name, *cells))
     table = _table([[escape(cell) for cell in line] for line in lines])
     table.title = escape(grid.title) + (", printed in brackets" if grid.printed else "")

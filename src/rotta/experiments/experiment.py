@@ -56,6 +56,7 @@ class Variant:
     setting: str = "ptta"
     delta: float = 0.1
     order: int | tuple[str, ...] | None = None
+    visits: int = 1
     batch_size: int = 64
     split: str = "test"
     image_size: int | None = None
@@ -94,8 +95,11 @@ class Experiment:
     present: Callable[[Blocks], Presentation] = _nothing
     draw: Callable[[Path], list[Path]] | None = None
     """For pictures that need no walk: writes them into a folder."""
+    drawn_from: tuple[str, ...] = ()
+    """Datasets that the pictures need."""
 
     @property
     def datasets(self) -> tuple[str, ...]:
         """What it needs."""
-        return tuple(dict.fromkeys(variant.dataset for variant in self.variants))
+        needed = (*self.drawn_from, *(variant.dataset for variant in self.variants))
+        return tuple(dict.fromkeys(needed))

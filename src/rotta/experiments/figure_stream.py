@@ -21,5 +21,8 @@ def _draw(folder: Path) -> list[Path]:
 
 
 EXPERIMENT = Experiment(
-    name="figure-stream", title="The test stream of CIFAR10-C for four values of δ", draw=_draw
+    name="figure-stream",
+    title="The test stream of CIFAR10-C for four values of δ",
+    draw=_draw,
+    drawn_from=("cifar10-c",),
 )

@@ -1,6 +1,6 @@
 """Measured errors, put beside printed ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from rotta.adapters.choice import parse_methods
@@ -14,18 +14,72 @@ AVERAGE = "average"
 
 def method_result(blocks: Blocks, variant: str, label: str) -> MethodResult | None:
     """What a method scored, in float32 or, failing that, in another precision."""
-    block = blocks.get(variant)
-    if block is None:
-        return None
-    if label in block.methods:
-        return block.methods[label]
-    others = (name for name in block.methods if _in_float32(name) == label)
-    return next((block.methods[name] for name in others), None)
+    found = stored_label(blocks, variant, label)
+    return None if found is None else blocks[variant].methods[found]
+
+
+def stored_label(blocks: Blocks, variant: str, label: str) -> str | None:
+    """What the walks of a method are called, in float32 or, failing that, another precision."""
+    stored = blocks[variant].methods if variant in blocks else {}
+    (choice,) = parse_methods(label)
+    if choice.label in stored:
+        return choice.label
+    return next((name for name in stored if _in_float32(name) == choice.label), None)
 
 
 def average(blocks: Blocks, variant: str, label: str, printed: float | None = None) -> Entry:
     """The mean error over all domains."""
     return entry(method_result(blocks, variant, label), printed=printed)
+
+
+Key = tuple[str, str]
+"""A variant and a method."""
+
+
+def like_for_like(blocks: Blocks, printed: Mapping[Key, float | None]) -> dict[Key, Entry]:
+    """Average errors to be compared with each other: over the seeds that all of them have.
+
+    Args:
+        blocks: Results.
+        printed: What is compared, and what the paper prints of it.
+    """
+    found = {key: method_result(blocks, *key) for key in printed}
+    seeds = [set(method.seeds) for method in found.values() if method is not None]
+    common = set.intersection(*seeds) if seeds else set()
+    return {
+        key: entry(_over(method, common), printed=printed[key]) for key, method in found.items()
+    }
+
+
+def _over(method: MethodResult | None, seeds: set[str]) -> MethodResult | None:
+    if method is None or not seeds:
+        return None
+    return MethodResult.over({int(seed): method.seeds[seed] for seed in sorted(seeds, key=int)})
+
+
+def precision_remark(blocks: Blocks, keys: Iterable[Key]) -> str:
+    """Which of the cells of a table were not measured in float32, if only some were not."""
+    keys = list(keys)
+    labels = {key: stored_label(blocks, *key) for key in keys}
+    half = [key for key, label in labels.items() if label is not None and "precision=" in label]
+    if not half:
+        return ""
+    whole = [key for key, label in labels.items() if label is not None and key not in half]
+    effect = "over the main tables that changes 0.1 points"
+    if not whole:
+        return f"RoTTA computed in float16 here; {effect}."
+    few, precision = (half, "float16") if len(half) < len(whole) else (whole, "float32")
+    others = "float32" if precision == "float16" else "float16"
+    names = "; ".join(_cell_name(key, keys) for key in few)
+    return f"In {precision}: {names}. All others in {others}; {effect}."
+
+
+def _cell_name(key: Key, keys: Sequence[Key]) -> str:
+    """By what tells it from the others."""
+    variant, label = key
+    if len({name for name, _ in keys}) == 1:
+        return method_name(label)
+    return variant if len({name for _, name in keys}) == 1 else f"{method_name(label)} on {variant}"
 
 
 def entry(

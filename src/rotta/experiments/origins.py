@@ -1,6 +1,7 @@
 """Where the results of an experiment come from, in a few lines."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rotta.experiments.experiment import Blocks
@@ -20,7 +21,7 @@ def origin_lines(blocks: Blocks) -> list[str]:
     facts = {
         "machine": _distinct(origin.get("device") for origin in origins),
         "precision": _precision(blocks, origins),
-        "commit": _distinct(_short(str(origin.get("commit", "unknown"))) for origin in origins),
+        "commit": _counted(_short(str(origin.get("commit", "unknown"))) for origin in origins),
         "versions": _distinct(_versions(origin) for origin in origins),
         "measured": _days(origins),
         "seeds": _seeds(blocks),
@@ -55,6 +56,17 @@ def _distinct(facts: Iterable[Any]) -> str:
     return "; ".join(dict.fromkeys(str(fact) for fact in facts if fact))
 
 
+def _counted(facts: Iterable[str]) -> str:
+    """Each with the number of walks, where there are several."""
+    counts = Counter(facts)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return "; ".join(
+        f"{fact} ({number} walk{'' if number == 1 else 's'})"
+        for fact, number in counts.most_common()
+    )
+
+
 def _short(commit: str) -> str:
     """``+`` stays: it says that something was changed."""
     return commit[:_COMMIT_LETTERS] + ("+" if commit.endswith("+") else "")
@@ -70,11 +82,15 @@ def _days(origins: Iterable[Mapping[str, Any]]) -> str:
     return " to ".join(dict.fromkeys([days[0], days[-1]])) if days else ""
 
 
-def _precision(blocks: Blocks, origins: Iterable[Mapping[str, Any]]) -> str:
+def _precision(blocks: Blocks, origins: Sequence[Mapping[str, Any]]) -> str:
     """Float32 but for methods that were told otherwise, and what the GPU makes of it."""
-    rounded = sorted({use for origin in origins for use in _in_tf32(origin)})
-    text = "float32" + (f" ({' and '.join(rounded)} in TF32)" if rounded else "")
-    return "; ".join([text, *(f"RoTTA in {name}" for name in precisions_of(blocks))])
+    stated = [origin for origin in origins if "tf32" in origin]
+    rounded = sorted({use for origin in stated for use in _in_tf32(origin)})
+    text = "float32" + (f" ({' and '.join(rounded)} in TF32" if rounded else "")
+    if rounded:
+        silent = len(origins) - len(stated)
+        text += f"; {silent} older walks do not state it)" if silent else ")"
+    return "; ".join([text, *(f"some of RoTTA in {name}" for name in precisions_of(blocks))])
 
 
 def _in_tf32(origin: Mapping[str, Any]) -> Iterator[str]:

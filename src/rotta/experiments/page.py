@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rotta.atomic import replacing
 from rotta.experiments.experiment import Blocks, Experiment, Presentation
-from rotta.experiments.origins import limit_of, origin_lines, precisions_of, seeds_of
-from rotta.experiments.reproduce import progress_of, results_folder
+from rotta.experiments.origins import limit_of, origin_lines, seeds_of
+from rotta.experiments.reproduce import ONE_SEED, progress_of, results_folder
 from rotta.experiments.store import QUICK_LIMIT, load
 from rotta.report.beside import Grid, to_csv, to_latex, to_markdown
 from rotta.report.curves import draw_curves
@@ -32,6 +32,10 @@ How to read it:
 - *printed* is what the paper prints, *measured* what this package measures, *difference* measured
   less printed.
 - 26.6 ± 0.1 (3) is the mean and the standard deviation over three seeds; 26.6 is one seed.
+- A command runs all of its experiment, and adds what is missing here. CoTTA, an order of magnitude
+  dearer than the others, has one seed.
+- A + after a commit says that files had been changed since: these walks are older than
+  `rotta reproduce`, and were taken over from the project's first comparison.
 - The best of what is measured in a column is **bold**. What is not measured is `missing`; where
   the paper prints nothing, nothing is beside it.
 - *Quick* results are over {quick:,} images per domain, and kept apart from those over all images:
@@ -136,11 +140,22 @@ def _state(experiment: Experiment, results: Path, limit: int | None) -> str:
 
 def _seeds(blocks: Blocks) -> str:
     """Those of every method, and those of some: a table may have more of its main method."""
-    counts = [set(method.seeds) for block in blocks.values() for method in block.methods.values()]
+    counts = [
+        {int(seed) for seed in method.seeds}
+        for block in blocks.values()
+        for label, method in block.methods.items()
+        if not label.startswith(ONE_SEED)
+    ]
+    if not counts:
+        return ""
     whole = set.intersection(*counts)
     part = set.union(*counts) - whole
-    words = f", seed{'' if len(whole) == 1 else 's'} {', '.join(sorted(whole))}" if whole else ""
-    return words + (f"; some rows also {', '.join(sorted(part))}" if part else "")
+    words = f", seed{'' if len(whole) == 1 else 's'} {_listed(whole)}" if whole else ""
+    return words + (f"; some rows also {_listed(part)}" if part else "")
+
+
+def _listed(seeds: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(seeds)))
 
 
 def _section(experiment: Experiment, results: Path, page: Path) -> str:
@@ -197,13 +212,11 @@ def _only_printed(experiment: Experiment) -> list[str]:
 
 def _command(experiment: Experiment, blocks: Blocks) -> str:
     words = ["rotta reproduce", experiment.name]
-    seeds, precisions = seeds_of(blocks), precisions_of(blocks)
+    seeds = seeds_of(blocks)
     if limit_of(blocks) is not None:
         words.append("--quick")
     if seeds not in ([], [0]):
         words.append(f"--seeds {','.join(map(str, seeds))}")
-    if len(precisions) == 1:
-        words.append(f"--precision {precisions[0]}")
     return f"```\n{' '.join(words)}\n```"
 
 

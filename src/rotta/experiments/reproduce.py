@@ -12,9 +12,9 @@ from rotta.experiments.engines import Broken
 from rotta.experiments.experiment import Experiment, Training, Variant
 from rotta.experiments.measured import method_result
 from rotta.experiments.store import QUICK_FOLDER, QUICK_LIMIT, Store, load
-from rotta.experiments.tasks import SourceTask, Walk, Walked, perform, prepare
+from rotta.experiments.tasks import Identity, SourceTask, Walk, Walked, perform, prepare
 
-_ONE_SEED = ("cotta",)
+ONE_SEED = ("cotta",)
 """Methods that walk along the first seed only: an order of magnitude dearer than the others."""
 
 Engine = Callable[..., Generator[tuple[Any, Any], None, None]]
@@ -91,31 +91,38 @@ def plan(experiments: Sequence[Experiment], root: Path, wanted: Wanted) -> Plan:
     stores = [Store(e, results_folder(root, e, wanted.limit)) for e in experiments]
     known = dict(_all_walks(root, wanted.limit))
     walks: dict[Walk, list[Place]] = {}
+    taken_over: list[tuple[Place, Walk]] = []
     finished = 0
-    first_of: dict[object, Walk] = {}
+    first_of: dict[Identity, Walk] = {}
     for seed in wanted.seeds:
         for store in stores:
             for variant, label in _chosen(store.experiment, wanted):
-                if label.startswith(_ONE_SEED) and seed != wanted.seeds[0]:
+                if _too_dear(label, seed, wanted, store.seeds(variant, label)):
                     continue
                 walk = Walk(variant, label, seed, wanted.limit, wanted.device)
+                place = Place(store, variant)
                 if store.has(walk):
                     finished += 1
                 elif walk.identity in known:
-                    store.add(variant, label, seed, known[walk.identity])
-                    finished += 1
+                    taken_over.append((place, walk))
                 else:
                     same = first_of.setdefault(walk.identity, walk)
-                    walks.setdefault(same, []).append(Place(store, variant))
+                    walks.setdefault(same, []).append(place)
+    for place, walk in taken_over:  # only now: until here, anything may be refused
+        place.store.add(place.variant, walk.method, walk.seed, known[walk.identity])
+    finished += len(taken_over)
     if not walks and not finished and any(e.variants for e in experiments):
-        raise ValueError(
-            "no walk fits --methods and --variants: `rotta reproduce --list` has names"
-        )
+        raise ValueError("no walk fits --methods and --variants: give other patterns")
     return Plan({walk: tuple(places) for walk, places in walks.items()}, finished)
 
 
+def _too_dear(label: str, seed: int, wanted: Wanted, done: set[int]) -> bool:
+    """Whether a walk is left out: some methods have one seed only, the first or what they have."""
+    return label.startswith(ONE_SEED) and (seed != wanted.seeds[0] or bool(done - {seed}))
+
+
 def progress_of(experiment: Experiment, root: Path, limit: int | None) -> tuple[int, int]:
-    """Walks of the first seed that are done, whatever their precision, and all there are."""
+    """Methods and streams with at least one walk, whatever its seed and precision; and all."""
     blocks = load(results_folder(root, experiment, limit))
     pairs = [(v.name, label) for v in experiment.variants for label in v.methods]
     return sum(method_result(blocks, *pair) is not None for pair in pairs), len(pairs)
@@ -148,6 +155,12 @@ def carry_out(
             yield walk, end
 
 
+def wanted_variants(experiments: Sequence[Experiment], wanted: Wanted) -> list[Variant]:
+    """Those with a walk that fits the patterns."""
+    fitting = (pair for experiment in experiments for pair in _chosen(experiment, wanted))
+    return list(dict.fromkeys(variant for variant, _ in fitting))
+
+
 def _chosen(experiment: Experiment, wanted: Wanted) -> Iterator[tuple[Variant, str]]:
     for variant in experiment.variants:
         if not any(fnmatchcase(variant.name, pattern) for pattern in wanted.variants):
@@ -165,7 +178,7 @@ def _in_precision(label: str, precision: str | None) -> str:
     return choice.label
 
 
-def _all_walks(root: Path, limit: int | None) -> Iterator[tuple[object, Walked]]:
+def _all_walks(root: Path, limit: int | None) -> Iterator[tuple[Identity, Walked]]:
     """Of every experiment, whichever are asked for."""
     from rotta.experiments import EXPERIMENTS
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rotta.experiments.cifar import on_cifar
 from rotta.experiments.experiment import Blocks, Experiment, Presentation
-from rotta.experiments.measured import average
+from rotta.experiments.measured import like_for_like, precision_remark
 from rotta.experiments.printed import printed
 from rotta.experiments.verdicts import agreement, best_is_default, said
 from rotta.report.beside import Grid
@@ -24,9 +24,9 @@ def sensitivity_experiment(name: str, symbol: str, labels: Mapping[str, str]) ->
 
     def present(blocks: Blocks) -> Presentation:
         paper = printed(name.removeprefix("table-"))
-        cells = {
-            value: average(blocks, _DATASET, label, paper[value]) for value, label in labels.items()
-        }
+        keys = {value: (_DATASET, label) for value, label in labels.items()}
+        found = like_for_like(blocks, {key: paper[value] for value, key in keys.items()})
+        cells = {value: found[key] for value, key in keys.items()}
         title = f"RoTTA on CIFAR100-C over {symbol}: average error, %"
         rows = tuple((value, (cell,)) for value, cell in cells.items())
         line = ("rotta", tuple(cells.values()))
@@ -34,7 +34,13 @@ def sensitivity_experiment(name: str, symbol: str, labels: Mapping[str, str]) ->
         return Presentation(
             (Grid("average", title, symbol, ("average",), rows),),
             (Curves("course", title, symbol, tuple(cells), (line,)),),
-            said((best_is_default(cells, default), agreement(cells))),
+            said(
+                (
+                    best_is_default(cells, default),
+                    agreement(cells),
+                    precision_remark(blocks, keys.values()),
+                )
+            ),
         )
 
     title = f"Sensitivity of RoTTA to {symbol}"

@@ -50,7 +50,7 @@ class Store:
         folder: Where they are.
 
     Raises:
-        ValueError: The file there is not of this experiment as it is configured now.
+        ValueError: The file there holds no results.
     """
 
     def __init__(self, experiment: Experiment, folder: Path) -> None:
@@ -79,14 +79,20 @@ class Store:
         block = self.blocks.get(walk.variant.name)
         if block is None:
             return False
-        stated = identity_of(dict(block.config), walk.method, walk.seed)
-        if stated != walk.identity:
+        stated, wanted = identity_of(block.config, walk.method, walk.seed), walk.identity
+        if stated != (wanted if wanted.order else wanted._replace(order=stated.order)):
             raise ValueError(
                 f"{self.folder / FILE} was made with other settings for {walk.variant.name!r}: "
                 "move it out of the way, or give another --out"
             )
         method = block.methods.get(walk.method)
         return method is not None and str(walk.seed) in method.seeds
+
+    def seeds(self, variant: Variant, method: str) -> set[int]:
+        """Of a method's finished walks."""
+        block = self.blocks.get(variant.name)
+        found = block.methods.get(method) if block else None
+        return {int(seed) for seed in found.seeds} if found else set()
 
     def add(self, variant: Variant, method: str, seed: int, walked: Walked) -> None:
         """Take in a walk, and write the file."""

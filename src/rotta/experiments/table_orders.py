@@ -2,7 +2,13 @@
 
 from rotta.experiments.cifar import COMPARED, TITLES, on_cifar
 from rotta.experiments.experiment import Blocks, Experiment, Presentation
-from rotta.experiments.measured import average, mean_of, per_domain
+from rotta.experiments.measured import (
+    Key,
+    like_for_like,
+    mean_of,
+    per_domain,
+    precision_remark,
+)
 from rotta.experiments.printed import printed
 from rotta.experiments.verdicts import agreement, said
 from rotta.report.beside import Entry, Grid
@@ -17,10 +23,14 @@ def _name(dataset: str, sampling: str, order: int) -> str:
     return f"{dataset}, {sampling}, order {order}"
 
 
+def _keys(dataset: str, sampling: str, label: str) -> list[Key]:
+    return [(_name(dataset, sampling, order), label) for order in range(len(ORDERS))]
+
+
 def _mean(blocks: Blocks, dataset: str, sampling: str, label: str) -> Entry:
-    names = [_name(dataset, sampling, order) for order in range(len(ORDERS))]
     paper = printed("orders")[label][dataset] if sampling == "correlated" else None
-    return mean_of([average(blocks, name, label) for name in names], paper)
+    cells = like_for_like(blocks, dict.fromkeys(_keys(dataset, sampling, label)))
+    return mean_of(list(cells.values()), paper)
 
 
 def _present(blocks: Blocks) -> Presentation:
@@ -74,7 +84,12 @@ def _present(blocks: Blocks) -> Presentation:
             for title, cell in zip(TITLES.values(), cells, strict=True)
         }
     )
-    return Presentation((averages, *single), tuple(figures), said((agrees, slips)))
+    measured = [key for dataset in TITLES for key in _keys(dataset, "correlated", "rotta")]
+    return Presentation(
+        (averages, *single),
+        tuple(figures),
+        said((agrees, precision_remark(blocks, measured), slips)),
+    )
 
 
 EXPERIMENT = Experiment(

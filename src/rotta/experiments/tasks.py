@@ -1,9 +1,11 @@
 """One walk of an experiment, done wherever there is room: here, elsewhere, on a cluster."""
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -17,8 +19,13 @@ from rotta.models.checksum import checksum
 from rotta.results import SeedResult, provenance
 from rotta.streams import PAPER_ORDER, Stream
 from rotta.streams.domains import ORDERS, SETTINGS
+from rotta.walk import SECONDS_PER_LOOK
 
 _DATASETS_KEPT = 2  # open at the same time: an experiment uses one after the other
+
+
+class WalkFailed(Exception):
+    """Says what a method raised on its way."""
 
 
 @dataclass(frozen=True)
@@ -36,39 +43,45 @@ class Walk:
     def identity(self) -> "Identity":
         """What decides its result; the experiment that it is part of does not."""
         variant = self.variant
-        return (
-            variant.dataset,
-            variant.source_name,
-            variant.setting,
-            variant.delta if SETTINGS[variant.setting].correlated else None,
-            _order(variant),
-            variant.batch_size,
-            variant.split,
-            variant.image_size,
-            self.limit,
-            self.method,
-            self.seed,
+        return Identity(
+            dataset=variant.dataset,
+            source=variant.source_name,
+            setting=variant.setting,
+            delta=variant.delta if SETTINGS[variant.setting].correlated else None,
+            order=_order(variant),
+            visits=variant.visits,
+            batch_size=variant.batch_size,
+            split=variant.split,
+            image_size=variant.image_size,
+            limit=self.limit,
+            method=self.method,
+            seed=self.seed,
         )
 
 
-Identity = tuple[object, ...]
+class Identity(NamedTuple):
+    """Walks that agree in all of this have the same result."""
+
+    dataset: str
+    source: str
+    setting: str
+    delta: float | None
+    """None where samples are independent."""
+    order: tuple[str, ...] | None
+    """None for all domains of a dataset, in its own order."""
+    visits: int
+    batch_size: int
+    split: str
+    image_size: int | None
+    limit: int | None
+    method: str
+    seed: int
 
 
-def identity_of(config: dict[str, Any], method: str, seed: int) -> Identity:
+def identity_of(config: Mapping[str, Any], method: str, seed: int) -> Identity:
     """That of a finished walk, by what its result states."""
-    return (
-        config["dataset"],
-        config["source"],
-        config["setting"],
-        config["delta"],
-        tuple(config["order"]),
-        config["batch_size"],
-        config["split"],
-        config["image_size"],
-        config["limit"],
-        method,
-        seed,
-    )
+    stated = {name: config[name] for name in Identity._fields if name in config}
+    return Identity(**{**stated, "order": tuple(config["order"]), "method": method, "seed": seed})
 
 
 @dataclass(frozen=True)
@@ -91,17 +104,27 @@ class Walked:
     provenance: dict[str, Any]
 
 
-def prepare(task: SourceTask, tell: Callable[[Any], None] | None = None) -> float:  # noqa: ARG001 (news of walks only)
+def prepare(task: SourceTask, tell: Callable[[Look], None] | None = None) -> float:
     """Train a source model unless it is there; its error on its own domain's test images."""
     _compute_alike(task.device)
-    return source_error(train_source(task.training, task.device))
+    name, seed = f"training {task.training.name}", task.training.seed
+    start = last_look = time.monotonic()
+
+    def progress(steps: int, total: int) -> None:
+        nonlocal last_look
+        now = time.monotonic()
+        if tell is not None and now - last_look >= SECONDS_PER_LOOK:
+            tell(Look(name, seed, steps, total, math.nan, now - start))
+            last_look = now
+
+    return source_error(train_source(task.training, task.device, progress))
 
 
 def perform(walk: Walk, tell: Callable[[Look], None] | None = None) -> Walked:
     """Do a walk; the same walk gives the same errors, whoever does it.
 
     Raises:
-        RuntimeError: The method raised.
+        WalkFailed: The method raised.
     """
     _compute_alike(walk.device)
     variant = walk.variant
@@ -113,6 +136,7 @@ def perform(walk: Walk, tell: Callable[[Look], None] | None = None) -> Walked:
         setting=variant.setting,
         delta=variant.delta,
         order=variant.order,
+        visits=variant.visits,
         batch_size=variant.batch_size,
         seed=walk.seed,
         device=walk.device,
@@ -121,7 +145,7 @@ def perform(walk: Walk, tell: Callable[[Look], None] | None = None) -> Walked:
     net = _network(variant.source, walk.device)
     (end,) = compare([choice], net, [walk.seed], lambda _: stream, tell)
     if isinstance(end, Failed):
-        raise RuntimeError(end.reason)
+        raise WalkFailed(end.reason)
     config = {
         **configuration(variant.dataset, variant.source_name, stream),
         "limit": walk.limit,
@@ -167,7 +191,7 @@ def _source_error(training: Training, device: str) -> float:
     return source_error(train_source(training, device))
 
 
-def _order(variant: Variant) -> tuple[str, ...]:
-    """Names of domains; where none are given, those of the 15 corruptions."""
-    order = PAPER_ORDER if variant.order is None else variant.order
-    return ORDERS[order] if isinstance(order, int) else order
+def _order(variant: Variant) -> tuple[str, ...] | None:
+    if variant.order is None:
+        return PAPER_ORDER if variant.dataset.endswith("-c") else None
+    return ORDERS[variant.order] if isinstance(variant.order, int) else variant.order

@@ -6,6 +6,8 @@ from rotta.report.beside import Entry
 
 NEAR = 1.5
 """Points of error within which an average counts as the paper's."""
+NOISE = 0.3
+"""Points by which two seeds of one method may differ: twice the largest deviation of RoTTA's."""
 _AS_GOOD = 1.0  # points that a default may lie above the best
 
 
@@ -47,11 +49,11 @@ def best_is_default(errors: Mapping[str, Entry], default: str) -> str:
     above = measured[default] - measured[best]
     if best == default:
         return f"The default, {default}, is the best of those measured, as in the paper."
+    sentence = f"**Unlike in the paper**, the default, {default}, is not the best: {best} is"
+    if above <= NOISE:
+        return f"{sentence}, by {above:.2f}, which is no more than seeds may differ."
     words = "within a point of" if above <= _AS_GOOD else "more than a point above"
-    return (
-        f"**Unlike in the paper**, the default, {default}, is not the best: {best} is, by "
-        f"{above:.1f}. The default is {words} it."
-    )
+    return f"{sentence}, by {above:.1f}. The default is {words} it."
 
 
 def all_worse(parts: Mapping[str, Mapping[str, Entry]], whole: Mapping[str, Entry]) -> str:

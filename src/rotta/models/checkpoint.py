@@ -79,6 +79,12 @@ def save_weights(
         save_file(stored, temporary, metadata=dict(metadata))
 
 
+def fits_half(model: nn.Module) -> bool:
+    """Whether all its numbers can be stored in 16 bits; variances of a wild training cannot."""
+    floating = (x for x in model.state_dict().values() if x.is_floating_point())
+    return all(bool(x.half().isfinite().all()) for x in floating)
+
+
 def _stored(name: str, x: Tensor, half: bool) -> Tensor:
     if half and x.is_floating_point():
         x = x.half()

@@ -28,6 +28,11 @@ class BasicBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(planes)
         self.downsample = _shortcut(inputs, planes, stride)
 
+    @property
+    def last_norm(self) -> nn.BatchNorm2d:
+        """Of the residual branch."""
+        return self.bn2
+
     def forward(self, x: Tensor) -> Tensor:
         """(B, inputs, H, W) to (B, planes, H / stride, W / stride)."""
         residual = F.relu(self.bn1(self.conv1(x)), inplace=True)
@@ -51,6 +56,11 @@ class Bottleneck(nn.Module):
         self.conv3 = nn.Conv2d(planes, outputs, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(outputs)
         self.downsample = _shortcut(inputs, outputs, stride)
+
+    @property
+    def last_norm(self) -> nn.BatchNorm2d:
+        """Of the residual branch."""
+        return self.bn3
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, inputs, H, W) to (B, 4 · planes, H / stride, W / stride)."""
@@ -99,6 +109,10 @@ class ResNet(Classifier):
         self.layer4 = stage(256 * grown, 512, depths[3], stride=2)
         self.fc = nn.Linear(512 * grown, num_classes)
         initialise_layers(self)
+        for module in self.modules():
+            # every block begins as its shortcut: deep ones could not be trained from nothing
+            if isinstance(module, BasicBlock | Bottleneck):
+                nn.init.zeros_(module.last_norm.weight)
 
     def features(self, x: Tensor) -> Tensor:
         """Penultimate features, (B, 512) for basic blocks, (B, 2048) for bottlenecks."""

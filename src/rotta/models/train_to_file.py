@@ -9,7 +9,7 @@ import torch
 
 from rotta.datasets import Ask, Dataset, load_dataset
 from rotta.models.architectures import build
-from rotta.models.checkpoint import save_weights
+from rotta.models.checkpoint import fits_half, save_weights
 from rotta.models.classifier import Classifier
 from rotta.models.scoring import error_rate
 from rotta.models.sources import build_from
@@ -122,7 +122,8 @@ def train_to_file(
     domain = recipe.domain or data.domains[0]
     with stage("testing") as progress:
         error = error_rate(model, test.domain(domain), device=device, progress=progress)
-    save_weights(out, model, _metadata(recipe, data, domain, error), half=True)
+    metadata = _metadata(recipe, data, domain, error)
+    save_weights(out, model, metadata, half=fits_half(model))
     unfinished.unlink(missing_ok=True)
     return Trained(domain, error, losses[-1])
 
