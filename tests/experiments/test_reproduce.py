@@ -152,6 +152,38 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
         Store(EXPERIMENT, folder(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "lost", [("config", "dataset"), ("config", "options"), ("provenance", "walks")]
+)
+def test_a_file_that_was_edited_is_refused(
+    whole: Path, tmp_path: Path, lost: tuple[str, str]
+) -> None:
+    edited = json.loads((folder(whole) / FILE).read_text())
+    del edited["blocks"]["correlated"][lost[0]][lost[1]]
+    (tmp_path / FILE).write_text(json.dumps(edited))
+    with pytest.raises(ValueError, match=r"holds no results of an experiment \(KeyError"):
+        load(tmp_path)
+
+
+def test_results_of_another_experiment_are_refused(whole: Path) -> None:
+    other = Experiment("other", "", (variant("again", ("rotta",)),))
+    with pytest.raises(ValueError, match=r"is not of other, which has no 'correlated'"):
+        Store(other, folder(whole))
+
+
+def test_other_images_or_weights_are_refused(whole: Path) -> None:
+    store = Store(EXPERIMENT, folder(whole))
+    (first, _) = EXPERIMENT.variants
+    _, walked = next(store.walks())
+    data, weights = walked.provenance["data"], walked.provenance["source weights"]
+    store.check_origin(first, data, weights)
+    store.check_origin(first, data, None)
+    with pytest.raises(ValueError, match="walks of other data"):
+        store.check_origin(first, {**data, "seed": "1"}, weights)
+    with pytest.raises(ValueError, match="walks of other source weights"):
+        store.check_origin(first, data, "0123456789abcdef")
+
+
 def test_patterns_choose_methods_and_variants(tmp_path: Path) -> None:
     wanted = Wanted(methods=("rotta*",), variants=("indep*",))
     (walk,) = plan([EXPERIMENT], tmp_path, wanted).walks
@@ -193,7 +225,7 @@ def test_walks_of_a_source_that_cannot_be_trained_are_not_tried(tmp_path: Path) 
     experiment = Experiment("own", "", (bad, EXPERIMENT.variants[1]))
     todo = plan([experiment], tmp_path, replace(WANTED, seeds=(0,), methods=("source",)))
     ends = list(carry_out(todo, partial(run, jobs=1)))
-    assert [isinstance(end, Broken) for _, end in ends] == [True, False]
+    assert [isinstance(end, Broken) for _, end in ends] == [True, True, False]
     assert list(load(folder(tmp_path, "own"))) == ["independent"]
 
 

@@ -187,7 +187,7 @@ def test_missing_images_are_answered_at_once(
 def test_a_file_that_states_no_error_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.safetensors"
     save_weights(file, build("wrn-10-1", 4), {"arch": "wrn-10-1"})
-    with pytest.raises(ValueError, match="delete it to train it anew"):
+    with pytest.raises(ValueError, match="delete it, and it is trained anew"):
         source_error(file)
 
 

@@ -1,6 +1,7 @@
 """``rotta reproduce``: the paper's experiments."""
 
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,8 @@ from rotta.cli import options
 from rotta.cli.console import Stopped, download_question, output, progress_bar, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rotta.experiments import Experiment
     from rotta.experiments.reproduce import Engine, Plan, Wanted
 
@@ -116,7 +119,7 @@ def reproduce(
         return
     worker = _engine(engine, address, jobs, wanted.device)
     _check_precision(precision, wanted.device)
-    _check_data(chosen, wanted, yes)
+    _check_data(chosen, out, wanted, yes)
     failed = 0
     with claimed(out):
         if chosen:
@@ -187,26 +190,42 @@ def _check_precision(precision: str, device: str) -> None:
         raise ValueError(f"--precision {precision} needs a GPU: add --device cuda, or leave it out")
 
 
-def _check_data(chosen: "list[Experiment]", wanted: "Wanted", yes: bool) -> None:
-    """Find out now, not in the middle, that images or a source model are missing."""
+def _check_data(chosen: "list[Experiment]", out: Path, wanted: "Wanted", yes: bool) -> None:
+    """Find out now, not in the middle, that images or models are missing, or others than before."""
     from rotta.datasets import load_dataset
     from rotta.experiments.experiment import Training
-    from rotta.experiments.reproduce import wanted_variants
+    from rotta.experiments.reproduce import results_folder, wanted_variants
+    from rotta.experiments.store import Store
     from rotta.models import load_source
+    from rotta.models.checksum import checksum
     from rotta.models.sources import imagenet_file
 
-    variants = wanted_variants(chosen, wanted)
-    needed = [(name, "test") for experiment in chosen for name in experiment.drawn_from]
-    needed += [(variant.dataset, variant.split) for variant in variants]
-    for name, split in dict.fromkeys(needed):
+    def data_of(name: str, split: str, image_size: int | None) -> "Mapping[str, str]":
         with progress_bar(f"loading {name}") as progress:
-            ask = download_question(yes)
-            load_dataset(name, split=split, limit=wanted.limit, download=ask, progress=progress)
-    for source in dict.fromkeys(variant.source for variant in variants):
+            return load_dataset(
+                name,
+                split=split,
+                limit=wanted.limit,
+                image_size=image_size,
+                download=download_question(yes),
+                progress=progress,
+            ).provenance
+
+    def weights_of(source: "str | Training") -> str | None:
         if not isinstance(source, Training):
-            load_source(source)
-        elif source.init == "imagenet":
+            return checksum(load_source(source))
+        if source.init == "imagenet":
             imagenet_file(source.arch)
+        return None
+
+    data_of, weights_of = cache(data_of), cache(weights_of)
+    for experiment in chosen:
+        for name in experiment.drawn_from:
+            data_of(name, "test", None)
+        store = Store(experiment, results_folder(out, experiment, wanted.limit))
+        for variant in wanted_variants([experiment], wanted):
+            data = data_of(variant.dataset, variant.split, variant.image_size)
+            store.check_origin(variant, data, weights_of(variant.source))
 
 
 def _engine(engine: str, address: str | None, jobs: int | None, device: str) -> "Engine":

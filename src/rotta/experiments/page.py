@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from urllib.parse import quote
 
 from rotta.atomic import replacing
 from rotta.experiments.experiment import Blocks, Experiment, Presentation
@@ -241,7 +242,7 @@ def _links(files: Sequence[Path], page: Path) -> str:
 
 
 def _relative(file: Path, page: Path) -> str:
-    return Path(os.path.relpath(file, page.parent)).as_posix()
+    return quote(Path(os.path.relpath(file, page.parent)).as_posix())
 
 
 def _folded(summary: str, paragraphs: Sequence[str]) -> str:

@@ -147,6 +147,9 @@ def carry_out(
                 broken.add(task.training)
             yield task, end
     walks = [walk for walk in plan.walks if walk.variant.source not in broken]
+    for walk in plan.walks:
+        if walk.variant.source in broken:
+            yield walk, Broken("its source model could not be trained")
     with closing(engine(walks, perform, tell=tell)) as walked:
         for walk, end in walked:
             if not isinstance(end, Broken):

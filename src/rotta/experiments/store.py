@@ -31,12 +31,26 @@ def load(folder: Path) -> dict[str, Result]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
         blocks = stored["blocks"] if "blocks" in stored else {stored["config"]["variant"]: stored}
-        return {name: read_result(block) for name, block in blocks.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        results = {name: read_result(block) for name, block in blocks.items()}
+        for result in results.values():
+            list(_walks(result))  # whatever is not as it should be raises here
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path} holds no results of an experiment ({type(error).__name__}: {error}): move it "
             "out of the way, or give another --out"
         ) from error
+    return results
+
+
+def _walks(block: Result) -> Iterator[tuple[Identity, Walked]]:
+    """All walks of a block."""
+    config = {name: value for name, value in block.config.items() if name not in _SUMMARY}
+    for label, method in block.methods.items():
+        options = dict(block.config["options"][label])
+        for seed, result in method.seeds.items():
+            identity = identity_of(config, label, int(seed))
+            origin = dict(block.provenance[_WALKS][_walk_name(label, int(seed))])
+            yield identity, Walked(result, config, options, origin)
 
 
 class Store:
@@ -50,25 +64,47 @@ class Store:
         folder: Where they are.
 
     Raises:
-        ValueError: The file there holds no results.
+        ValueError: The file there is not of this experiment.
     """
 
     def __init__(self, experiment: Experiment, folder: Path) -> None:
         self.experiment = experiment
         self.folder = folder
         self.blocks = load(folder)
+        known = {variant.name for variant in experiment.variants}
+        for name in self.blocks:
+            if name not in known:
+                raise ValueError(
+                    f"{folder / FILE} is not of {experiment.name}, which has no {name!r}: move it "
+                    "out of the way, or give another --out"
+                )
 
     def walks(self) -> Iterator[tuple[Identity, Walked]]:
         """All that are finished."""
         for block in self.blocks.values():
-            origins = block.provenance.get(_WALKS, {})
-            for label, method in block.methods.items():
-                for seed, result in method.seeds.items():
-                    config = {k: v for k, v in block.config.items() if k not in _SUMMARY}
-                    identity = identity_of(config, label, int(seed))
-                    options = block.config["options"][label]
-                    origin = origins[_walk_name(label, int(seed))]
-                    yield identity, Walked(result, config, options, origin)
+            yield from _walks(block)
+
+    def check_origin(self, variant: Variant, data: Mapping[str, str], weights: str | None) -> None:
+        """Refuse to add walks over other images or from other weights than those there are.
+
+        Args:
+            variant: To which they belong.
+            data: What the dataset states of its files.
+            weights: Checksum of the source model, if it is known.
+
+        Raises:
+            ValueError: They are not the same.
+        """
+        block = self.blocks.get(variant.name)
+        now = {"data": dict(data), "source weights": weights}
+        for walk, origin in block.provenance[_WALKS].items() if block else ():
+            for what, value in now.items():
+                if value and origin.get(what) and origin[what] != value:
+                    raise ValueError(
+                        f"{self.folder / FILE} has walks of other {what} ({walk} in "
+                        f"{variant.name!r}: {origin[what]}, now {value}): move it out of the way, "
+                        "or give another --out"
+                    )
 
     def has(self, walk: Walk) -> bool:
         """Whether a walk is finished.
@@ -107,8 +143,15 @@ class Store:
         whole: Mapping[str, Any] = {"experiment": self.experiment.name, "blocks": blocks}
         if len(self.experiment.variants) == 1:
             (whole,) = blocks.values()
-        with replacing(self.folder / FILE) as temporary:
-            temporary.write_text(as_json(whole), encoding="utf-8")
+        path = self.folder / FILE
+        try:
+            with replacing(path) as temporary:
+                temporary.write_text(as_json(whole), encoding="utf-8")
+        except OSError as error:
+            raise OSError(
+                f"{path} could not be written ({error}): what was in it is kept; make room, then "
+                "give the same command again"
+            ) from error
 
 
 _SUMMARY = {"variant", "methods", "seeds", "options"}

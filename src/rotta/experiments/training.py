@@ -55,13 +55,15 @@ def source_error(path: Path) -> float:
     """The error of a trained source on its own domain's test images, in percent.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file does not say.
+        ValueError: The file is damaged, or does not say.
     """
-    _, metadata = read_weights(path)
-    if "clean_test_error" not in metadata:
-        raise ValueError(f"{path} does not state its error: delete it to train it anew")
-    return float(metadata["clean_test_error"])
+    try:
+        _, metadata = read_weights(path)
+        return float(metadata["clean_test_error"])
+    except (ValueError, KeyError) as error:
+        raise ValueError(
+            f"{path} is damaged or no trained source: delete it, and it is trained anew"
+        ) from error
 
 
 @contextmanager
