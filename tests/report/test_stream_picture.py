@@ -13,6 +13,7 @@ from PIL import Image
 from rotta.report import stream_picture
 from rotta.report.domain_band import Band
 from rotta.report.stream_picture import draw_stream
+from rotta.report.stream_row import fill_windows
 from rotta.report.swatches import class_colours
 from rotta.streams import PAPER_ORDER, Timeline
 
@@ -65,10 +66,10 @@ def test_the_picture_shows_the_classes_where_they_come(tmp_path: Path) -> None:
 
 def test_windows_are_filled_in_proportion() -> None:
     labels = np.array([2, 0, 2, 0, 2, 1, 2, 1])
-    pure = stream_picture._fill_windows(np.repeat(labels, 6000))  # 150 windows of 40 each
+    pure = fill_windows(np.repeat(labels, 6000))  # 150 windows of 40 each
     np.testing.assert_array_equal(pure, np.tile(np.repeat(labels, 150), (240, 1)))
 
-    mixed = stream_picture._fill_windows(np.tile(labels, 1200))
+    mixed = fill_windows(np.tile(labels, 1200))
     shares = np.bincount(mixed[:, 600], minlength=3) / 240
     np.testing.assert_allclose(shares, [0.25, 0.25, 0.5])
     assert np.all(np.diff(mixed, axis=0) >= 0)

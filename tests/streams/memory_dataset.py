@@ -12,10 +12,14 @@ from rotta.datasets.base import Indices, Labels
 
 @dataclass
 class MemoryImages:
-    """Images of 2×2 pixels; the first two bytes count the sample, the last is the domain."""
+    """Images of 2×2 pixels; the first two bytes count the sample, the last is the domain.
+
+    Green tells the severity.
+    """
 
     labels: Labels
     tag: int
+    severity: int = 5
     reads: int = 0
 
     def images(self, indices: Indices) -> Tensor:
@@ -23,6 +27,7 @@ class MemoryImages:
         pixels = np.zeros((len(indices), 3, 2, 2), dtype=np.uint8)
         pixels[:, 0, 0, 0] = indices % 256
         pixels[:, 0, 0, 1] = indices // 256
+        pixels[:, 1] = self.severity
         pixels[:, 2, 1, 1] = self.tag
         return torch.from_numpy(pixels)
 
@@ -48,5 +53,9 @@ class MemoryDataset:
     def domain(self, name: str, severity: int = 5) -> MemoryImages:
         self.opened.append((name, severity))
         tag = self.domains.index(name)
-        labels = np.random.default_rng(tag).integers(0, self.num_classes, self.sizes[name])
-        return MemoryImages(labels, tag)
+        return MemoryImages(self.labels_of(name), tag, severity)
+
+    def labels_of(self, name: str) -> Labels:
+        """The same at every severity."""
+        rng = np.random.default_rng(self.domains.index(name))
+        return rng.integers(0, self.num_classes, self.sizes[name])

@@ -55,12 +55,14 @@ def _sources() -> Iterable[Row]:
 
 
 def _streams() -> Iterable[Row]:
-    from rotta.streams import SETTINGS
+    from rotta.streams import ARRIVALS, SETTINGS
 
     for name, setting in SETTINGS.items():
         distribution = "continually changing" if setting.changing else "stationary"
         sampling = "correlated" if setting.correlated else "independent"
-        yield name, setting.title, distribution, sampling
+        yield name, "setting", f"{setting.title}: {distribution}, {sampling}"
+    for name, arrival in ARRIVALS.items():
+        yield name, "arrival", arrival.about
 
 
 def _methods() -> Iterable[Row]:
@@ -78,6 +80,6 @@ _LISTINGS: dict[str, tuple[Row, Callable[[], Iterable[Row]]]] = {
     "corruptions": (("name", "kind", "what it does"), _corruptions),
     "datasets": (("name", "splits", "what it is"), _datasets),
     "sources": (("name", "arch", "trained on", "error", "here", "how"), _sources),
-    "streams": (("setting", "title", "distribution", "sampling"), _streams),
+    "streams": (("name", "kind", "what it is"), _streams),
     "methods": (("name", "what it does"), _methods),
 }

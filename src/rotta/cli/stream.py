@@ -13,8 +13,24 @@ def stream(
     out: Annotated[Path, typer.Option(help="The picture, .png or .svg.")] = Path("stream.png"),
     dataset: Annotated[str, typer.Option(help="See `rotta list datasets`.")] = "digits-c",
     deltas: Annotated[
-        str, typer.Option(help="Concentrations δ, one row each; inf is independent.")
-    ] = "10,1,0.1,0.01",
+        str | None,
+        typer.Option(
+            help="Concentrations δ, one row each; inf is independent. 10,1,0.1,0.01 if left out; "
+            "0.1 if several arrivals are named.",
+            metavar="A,B,C",
+        ),
+    ] = None,
+    arrivals: Annotated[
+        str,
+        typer.Option(
+            help="How samples arrive, one row each, or all: see `rotta list streams`.",
+            metavar="NAMES",
+        ),
+    ] = "steady",
+    length: Annotated[int, typer.Option(help="Samples of a burst or a freeze.")] = 200,
+    imbalance: Annotated[
+        float, typer.Option(help="Of the first class to the last, for long-tail.")
+    ] = 100.0,
     order: options.Order = None,
     severity: options.Severity = 5,
     split: options.Split = "test",
@@ -23,16 +39,22 @@ def stream(
     seed: options.Seed = 0,
     yes: options.Yes = False,
 ) -> None:
-    """Draw which classes and which domains arrive when, for several δ.
+    """Draw which classes and which domains arrive when, for several δ or several arrivals.
 
     The smaller δ, the longer one class stays: the paper's stream figure for your own data.
 
     Example: `rotta stream --dataset cifar10-c --deltas inf,1,0.1,0.001 --out stream.svg`
+
+    Example: `rotta stream --arrivals steady,burst,freeze --length 500`
     """
     from rotta.datasets import load_dataset
     from rotta.report.stream_picture import draw_stream
-    from rotta.streams import Stream
+    from rotta.streams import ARRIVALS, Stream
 
+    ways = list(ARRIVALS) if arrivals == "all" else options.names(arrivals)
+    if not ways:
+        raise ValueError("no arrival was named: see `rotta list streams`")
+    concentrations = "10,1,0.1,0.01" if len(ways) == 1 else "0.1"
     with progress_bar("loading") as progress:
         data = load_dataset(
             dataset,
@@ -49,8 +71,12 @@ def stream(
             severity=severity,
             visits=visits,
             seed=seed,
+            arrival=arrival,
+            length=length,
+            imbalance=imbalance,
         )
-        for delta in options.numbers(deltas, "--deltas")
+        for arrival in ways
+        for delta in options.numbers(deltas or concentrations, "--deltas")
     ]
     draw_stream(rows, out)
     say(f"{out}: {rows[0].num_samples:,} samples, {len(rows[0].domains)} domains")

@@ -1,15 +1,14 @@
 """The paper's picture of a test stream: which classes and which domains arrive when."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rotta.atomic import replacing
-from rotta.report.domain_band import Band
+from rotta.report.domain_band import Band, domain_colours
+from rotta.report.stream_row import Timeline, draw_classes, draw_domains, label
 from rotta.report.swatches import Colours, Swatches, class_colours
 
 if TYPE_CHECKING:
@@ -19,34 +18,10 @@ if TYPE_CHECKING:
 _DPI = 200  # 2,400 pixels wide, so still sharp at half the size
 # Lengths in inches.
 _WIDTH, _LEFT, _RIGHT, _EDGE = 12.0, 0.95, 0.4, 0.1
-_ROW, _GAP, _AXIS = 0.8, 0.1, 0.5
+_ROW, _GAP, _AXIS, _STRIP = 0.8, 0.1, 0.5, 0.16
 _PLOT_WIDTH = _WIDTH - _LEFT - _RIGHT
 _MAX_LEGEND_CLASSES = 20
-_WINDOWS, _LEVELS = 1200, 240  # resolution of a row
-
-
-class Timeline(Protocol):
-    """What is drawn; ``rotta.streams.Timeline`` is one."""
-
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        """Class of each sample in the order of arrival, (N,)."""
-
-    @property
-    def domains(self) -> NDArray[np.int64]:
-        """Domain of each sample, (N,)."""
-
-    @property
-    def domain_names(self) -> tuple[str, ...]:
-        """One per domain."""
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """One per class."""
-
-    @property
-    def delta(self) -> float:
-        """Concentration of the label order; infinite if independent."""
+_MOST_STAYS = 2000  # a band draws each by itself
 
 
 @runtime_checkable
@@ -58,17 +33,20 @@ class HasTimeline(Protocol):
 
 
 def draw_stream(streams: Sequence[HasTimeline | Timeline], path: str | Path) -> None:
-    """Draw streams that differ in δ, one row each, over the domains that they share.
+    """Draw streams that differ in δ or in the arrival, one row each.
 
     A column of a row is a window of consecutive samples, filled from the bottom with the classes
-    in it, in proportion. Independent samples give level stripes; correlated ones give blocks.
+    in it, in proportion. Independent samples give level stripes; correlated ones give blocks. A
+    dark line is the severity, where it changes. Streams that pass through their domains alike
+    have one band of them beneath; others have a strip each.
 
     Args:
         streams: At least one, from top to bottom: streams, or their timelines.
         path: Ends in ``.png`` or ``.svg``. The file is complete or not there.
 
     Raises:
-        ValueError: Nothing to draw, another suffix, or streams over different domains or classes.
+        ValueError: Nothing to draw, another suffix, or streams over different domains or classes,
+            or of one arrival and different length.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -89,11 +67,13 @@ def _check_comparable(timelines: Sequence[Timeline]) -> None:
     if not timelines or not len(timelines[0].labels):
         raise ValueError("there is nothing to draw: pass at least one stream that holds samples")
     first = timelines[0]
-    for other in timelines[1:]:
+    lengths: dict[str, int] = {}
+    for each in timelines:
+        length = lengths.setdefault(each.arrival, len(each.labels))
         if (
-            other.domain_names != first.domain_names
-            or other.class_names != first.class_names
-            or not np.array_equal(other.domains, first.domains)
+            each.domain_names != first.domain_names
+            or each.class_names != first.class_names
+            or len(each.labels) != length
         ):
             raise ValueError(
                 "streams of one picture must share classes, domains and their order; "
@@ -106,13 +86,15 @@ def _figure(timelines: Sequence[Timeline]) -> "Figure":
     from matplotlib.figure import Figure
 
     first = timelines[0]
-    colours = class_colours(len(first.class_names))
-    legend = _class_legend(first.class_names, colours)
-    above = legend.height + _GAP if legend else 0
-    band = Band(first.domains, first.domain_names, _PLOT_WIDTH)
-    rows = len(timelines) * (_ROW + _GAP)
-    beneath = band.legend.height + _GAP if band.legend else 0
-    height = _EDGE + above + rows + band.height + _AXIS + beneath + _EDGE
+    colours, tints = class_colours(len(first.class_names)), domain_colours(len(first.domain_names))
+    class_legend = _class_legend(first.class_names, colours)
+    above = class_legend.height + _GAP if class_legend else 0
+    band = Band(first.domains, first.domain_names, _PLOT_WIDTH) if _alike(timelines) else None
+    strip, shared = (0.0, band.height) if band else (_STRIP, 0.0)
+    domain_legend = band.legend if band else _domain_legend(first.domain_names, tints)
+    rows = len(timelines) * (_ROW + strip + _GAP)
+    beneath = domain_legend.height + _GAP if domain_legend else 0
+    height = _EDGE + above + rows + shared + _AXIS + beneath + _EDGE
 
     figure = Figure(figsize=(_WIDTH, height))
     FigureCanvasAgg(figure)
@@ -122,18 +104,33 @@ def _figure(timelines: Sequence[Timeline]) -> "Figure":
         box = (_LEFT / _WIDTH, 1 - (top + tall) / height, _PLOT_WIDTH / _WIDTH, tall / height)
         return figure.add_axes(box)
 
-    if legend:
-        legend.draw(axes(_EDGE, legend.height))
+    if class_legend:
+        class_legend.draw(axes(_EDGE, class_legend.height))
+    unusual = any(timeline.arrival != "steady" for timeline in timelines)
+    longest = max(len(timeline.labels) for timeline in timelines)
     top = _EDGE + above
     for timeline in timelines:
-        _draw_row(axes(top, _ROW), timeline, colours)
-        top += _ROW + _GAP
-    below = axes(top, band.height)
-    band.draw(below)
-    _label_samples(below, len(first.labels))
-    if band.legend:
-        band.legend.draw(axes(top + band.height + _AXIS + _GAP, band.legend.height))
+        row = axes(top, _ROW)
+        draw_classes(row, timeline, colours, longest)
+        label(row, timeline, with_arrival=unusual)
+        if not band:
+            lowest = axes(top + _ROW, _STRIP)
+            draw_domains(lowest, timeline, tints, longest)
+        top += _ROW + strip + _GAP
+    if band:
+        lowest = axes(top, band.height)
+        band.draw(lowest)
+    _label_samples(lowest, longest)
+    if domain_legend:
+        domain_legend.draw(axes(top + shared + _AXIS + _GAP, domain_legend.height))
     return figure
+
+
+def _alike(timelines: Sequence[Timeline]) -> bool:
+    """Whether one band of stays says of all streams where they are."""
+    first = timelines[0].domains
+    few = bool(np.count_nonzero(np.diff(first)) < _MOST_STAYS)
+    return few and all(np.array_equal(timeline.domains, first) for timeline in timelines)
 
 
 def _class_legend(names: tuple[str, ...], colours: Colours) -> Swatches | None:
@@ -141,29 +138,8 @@ def _class_legend(names: tuple[str, ...], colours: Colours) -> Swatches | None:
     return Swatches(names, colours, _PLOT_WIDTH) if len(names) <= _MAX_LEGEND_CLASSES else None
 
 
-def _draw_row(axes: "Axes", timeline: Timeline, colours: Colours) -> None:
-    picture = colours[_fill_windows(timeline.labels)]
-    axes.imshow(
-        picture,
-        aspect="auto",
-        interpolation="nearest",
-        origin="lower",
-        extent=(0, len(timeline.labels), 0, 1),
-    )
-    borders = np.flatnonzero(np.diff(timeline.domains)) + 1
-    if len(borders) < _PLOT_WIDTH * 2:  # denser lines would hide what they separate
-        axes.vlines(borders, 0, 1, colors="white", linewidth=1.0)
-    axes.set(xlim=(0, len(timeline.labels)), xticks=[], yticks=[])
-    axes.spines[:].set_visible(False)
-    delta = "i.i.d." if math.isinf(timeline.delta) else f"δ = {timeline.delta:g}"
-    axes.set_ylabel(delta, rotation=0, ha="right", va="center", fontsize=11, labelpad=8)
-
-
-def _fill_windows(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The class at each height of each window, (levels, windows): its labels, sorted."""
-    windows = np.array_split(labels, min(_WINDOWS, len(labels)))
-    columns = [np.sort(w)[np.arange(_LEVELS) * len(w) // _LEVELS] for w in windows]
-    return np.stack(columns, axis=1)
+def _domain_legend(names: tuple[str, ...], tints: Colours) -> Swatches:
+    return Swatches([name.replace("_", " ") for name in names], tints, _PLOT_WIDTH)
 
 
 def _label_samples(axes: "Axes", num_samples: int) -> None:

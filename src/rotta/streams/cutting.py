@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rotta.datasets.base import Indices, Labels
 from rotta.streams.plan import Stay
 
 
@@ -19,14 +18,9 @@ class Piece:
         return self.stop - self.start
 
     @property
-    def indices(self) -> Indices:
-        """Positions in the domain, (stop - start,)."""
-        return self.stay.indices[self.start : self.stop]
-
-    @property
-    def labels(self) -> Labels:
-        """Classes, (stop - start,)."""
-        return self.stay.labels[self.start : self.stop]
+    def samples(self) -> Stay:
+        """The arrivals themselves."""
+        return self.stay.take(slice(self.start, self.stop))
 
 
 def cut(
@@ -44,12 +38,12 @@ def cut(
     pieces: list[Piece] = []
     room = batch_size
     for stay in stays:
-        while offset < len(stay.indices):
-            piece = Piece(stay, offset, min(offset + room, len(stay.indices)))
+        while offset < len(stay):
+            piece = Piece(stay, offset, min(offset + room, len(stay)))
             pieces.append(piece)
             room -= len(piece)
             offset = piece.stop
-            ends_here = not across and offset == len(stay.indices)
+            ends_here = not across and offset == len(stay)
             if room == 0 or ends_here:
                 yield pieces
                 pieces, room = [], batch_size

@@ -1,5 +1,6 @@
 """What a stream will hold and when, known without reading an image."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,19 +11,50 @@ from rotta.datasets.base import Indices, Labels
 
 @dataclass(frozen=True, eq=False)
 class Stay:
-    """One visit to one domain: all its samples, each once.
+    """Samples in the order of their arrival, mostly one visit to one domain.
 
     Attributes:
-        visit: How often the whole order was gone through before, from 0.
-        domain: Index into the stream's domains.
-        indices: Positions in the domain in the order of arrival, (N,).
-        labels: Class of each arrival, (N,).
+        visits: How often the whole order of domains was gone through before, from 0, (N,).
+        domains: Indices into the stream's domains, (N,).
+        severities: Of the corruption, (N,).
+        indices: Positions in the domain, (N,).
+        labels: Classes, (N,).
     """
 
-    visit: int
-    domain: int
+    visits: NDArray[np.int64]
+    domains: NDArray[np.int64]
+    severities: NDArray[np.int64]
     indices: Indices
     labels: Labels
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def take(self, positions: Indices | slice) -> "Stay":
+        """The samples at these positions, in their order; one may come several times.
+
+        Example:
+            >>> whole_domain(visit=0, domain=3, severity=5, labels=np.array([7, 8])).take(
+            ...     np.array([1, 1, 0])
+            ... ).labels.tolist()
+            [8, 8, 7]
+        """
+        return Stay(*(column[positions] for column in vars(self).values()))
+
+    @staticmethod
+    def joined(stays: Sequence["Stay"]) -> "Stay":
+        """Stays one after the other, at least one."""
+        columns = zip(*(vars(stay).values() for stay in stays), strict=True)
+        return Stay(*(np.concatenate(column) for column in columns))
+
+
+def whole_domain(visit: int, domain: int, severity: int, labels: Labels) -> Stay:
+    """All samples of a domain in the order in which it holds them."""
+    size = len(labels)
+    visits, domains, severities = (
+        np.full(size, value, np.int64) for value in (visit, domain, severity)
+    )
+    return Stay(visits, domains, severities, np.arange(size, dtype=np.int64), labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +67,8 @@ class Timeline:
         domain_names: In the order of the visits.
         class_names: One per class.
         delta: Concentration of the label order; ``math.inf`` if independent.
+        arrival: How the samples arrive, a name of :data:`rotta.streams.ARRIVALS`.
+        severities: Of the corruption, (N,), where they are known.
     """
 
     labels: Labels
@@ -42,6 +76,8 @@ class Timeline:
     domain_names: tuple[str, ...]
     class_names: tuple[str, ...]
     delta: float
+    arrival: str = "steady"
+    severities: NDArray[np.int64] | None = None
 
 
 def generator(seed: int, visit: int, domain: str) -> np.random.Generator:

@@ -4,19 +4,19 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from threading import Lock
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from rotta.corruptions import check_severity
-from rotta.datasets.base import Dataset, ImageSet, Indices, Labels
+from rotta.corruptions import CORRUPTIONS, check_severity
+from rotta.datasets.base import Dataset, Indices, Labels
 from rotta.registry import lookup
+from rotta.streams.arrivals import ARRIVALS, Arrival, Terms, mixed
 from rotta.streams.cutting import Piece, cut, locate, num_batches
-from rotta.streams.domains import SETTINGS, resolve_order
+from rotta.streams.domains import SETTINGS, Setting, resolve_order
 from rotta.streams.labels import check_delta, dirichlet
-from rotta.streams.plan import Stay, Timeline, generator
+from rotta.streams.open_domains import OpenDomains
+from rotta.streams.plan import Stay, Timeline, generator, whole_domain
 from rotta.streams.prefetch import prefetched
 
 
@@ -60,10 +60,13 @@ class Stream:
             Independent settings are independent whatever its value.
         order: ``None`` for the dataset's domains in their order, 0 … 9 for a row of
             :data:`ORDERS`, or names of domains, which may be a part of them.
-        severity: Of the corruption, 1 … 5, for the whole stream.
+        severity: Of the corruption, 1 … 5, for the whole stream; where it ramps, the highest.
         visits: How often the order is gone through; the label order is drawn anew each time.
         batch_size: Samples per batch.
         seed: 0 or more.
+        arrival: A name of :data:`ARRIVALS`.
+        length: Samples of a burst or a freeze; other arrivals have neither.
+        imbalance: For a long tail, how many times as large the first class is as the last.
         device: Where the batches go.
         prefetch: How many batches a background thread reads ahead; 0 for no thread.
 
@@ -71,11 +74,13 @@ class Stream:
         setting: The row of :data:`SETTINGS`.
         delta: The concentration in force: ``math.inf`` in independent settings.
         domains: Names in the order of the visits.
+        arrival: The row of :data:`ARRIVALS`.
 
     Raises:
         ValueError: An argument is unknown or out of range.
 
     Example:
+        >>> import numpy as np
         >>> from types import SimpleNamespace
         >>> photos = SimpleNamespace(
         ...     labels=np.arange(6) % 3,
@@ -104,25 +109,32 @@ class Stream:
         visits: int = 1,
         batch_size: int = 64,
         seed: int = 0,
+        arrival: str = "steady",
+        length: int = 200,
+        imbalance: float = 100.0,
         device: str | torch.device = "cpu",
         prefetch: int = 2,
     ) -> None:
         self.setting = lookup(SETTINGS, setting, "setting")
         self.domains = resolve_order(order, dataset.domains)
         check_delta(delta)
-        _check_at_least(1, visits=visits, batch_size=batch_size)
+        _check_at_least(1, visits=visits, batch_size=batch_size, length=length, imbalance=imbalance)
         _check_at_least(0, seed=seed, prefetch=prefetch)
         check_severity(severity)
+        self.arrival = lookup(ARRIVALS, arrival, "arrival")
+        _check_arrival(self.arrival, self.setting, dataset)
         self.dataset = dataset
         self.delta = delta if self.setting.correlated else math.inf
         self.severity = int(severity)
         self.visits = visits
         self.batch_size = batch_size
         self.seed = seed
+        self.length = length
+        self.imbalance = imbalance
         self.device = torch.device(device)
         self.prefetch = prefetch
-        self._open: dict[str, ImageSet] = {}
-        self._opening = Lock()
+        self._terms = Terms(len(dataset.classes), self.severity, length, imbalance)
+        self._open = OpenDomains(dataset, self.domains)
 
     def __len__(self) -> int:
         """Number of batches."""
@@ -137,6 +149,11 @@ class Stream:
     def num_samples(self) -> int:
         """Number of samples over all domains and visits."""
         return self.visits * sum(self._sizes())
+
+    @property
+    def severities(self) -> tuple[int, ...]:
+        """Those that occur."""
+        return tuple(range(1 if self.arrival.ramps else self.severity, self.severity + 1))
 
     def starting_at(self, batch_number: int) -> Iterator[Batch]:
         """Iterate from the given batch on, as if the batches before had been read.
@@ -160,22 +177,19 @@ class Stream:
             first: How many stays to pass over.
         """
         for number in range(first, self.visits * len(self.domains)):
-            visit, domain = divmod(number, len(self.domains))
-            name = self.domains[domain]
-            labels = self._image_set(name).labels
-            rng = generator(self.seed, visit, name)
-            indices = dirichlet(labels, len(self.dataset.classes), self.delta, rng)
-            yield Stay(visit, domain, indices, labels[indices])
+            yield self._stay(*divmod(number, len(self.domains)))
 
     def timeline(self) -> Timeline:
         """Label and domain of every sample in the order of arrival; no image is read."""
-        stays = list(self.plan())
+        whole = Stay.joined(list(self.plan()))
         return Timeline(
-            labels=np.concatenate([stay.labels for stay in stays]),
-            domains=np.repeat([stay.domain for stay in stays], [len(s.labels) for s in stays]),
+            labels=whole.labels,
+            domains=whole.domains,
             domain_names=self.domains,
             class_names=tuple(self.dataset.classes),
             delta=self.delta,
+            arrival=self.arrival.name,
+            severities=whole.severities,
         )
 
     def labels(self) -> Labels:
@@ -187,58 +201,72 @@ class Stream:
         return list(self._sizes())
 
     def _sizes(self) -> Iterator[int]:
-        """Samples in each domain, which is opened when its turn comes."""
-        return (len(self._image_set(name).labels) for name in self.domains)
+        """Samples of each domain, which is opened when its turn comes."""
+        every = range(len(self.domains))
+        labels = (self._open.labels(domain, self.severity) for domain in every)
+        return (self.arrival.size(each, self._terms) for each in labels)
 
-    def _image_set(self, name: str) -> ImageSet:
-        with self._opening:  # iterations read in threads of their own
-            if name not in self._open:
-                self._open[name] = self.dataset.domain(name, severity=self.severity)
-            return self._open[name]
+    def _stay(self, visit: int, place: int) -> Stay:
+        """The stay at a place in the order of domains, on one of the visits."""
+        pool = self._mixed(visit, place) if self.arrival.mixes else self._whole(visit, place)
+        rng = generator(self.seed, visit, self.domains[place])
+        steady = pool.take(dirichlet(pool.labels, self._terms.num_classes, self.delta, rng))
+        return self.arrival.change(steady, self._terms, rng)
+
+    def _whole(self, visit: int, domain: int) -> Stay:
+        labels = self._open.labels(domain, self.severity)
+        return whole_domain(visit, domain, self.severity, labels)
+
+    def _mixed(self, visit: int, place: int) -> Stay:
+        wholes = [self._whole(visit, domain) for domain in range(len(self.domains))]
+        return mixed(wholes, place, generator(self.seed, visit, self.arrival.name))
 
     def _deliver(self, cuts: Iterator[list[Piece]], number: int) -> Iterator[Batch]:
         # Only reading happens in the thread. The device is left to the caller's thread, with
         # its current CUDA stream; another thread would break the capture of a CUDA graph.
-        loaded = ((pieces, self._read(pieces)) for pieces in cuts)
+        loaded = (self._loaded(pieces) for pieces in cuts)
         # Divided by a tensor, since CUDA multiplies by the reciprocal of a number: this way a
         # stream has the same bytes on every device.
         white = torch.tensor(255.0, dtype=torch.float32, device=self.device)
         with closing(prefetched(loaded, self.prefetch)) as ready:
-            for pieces, pixels in ready:
-                yield self._batch(pixels.to(self.device) / white, pieces, number)
+            for samples, pixels, restart in ready:
+                yield self._batch(pixels.to(self.device) / white, samples, restart, number)
                 number += 1
 
-    def _read(self, pieces: list[Piece]) -> Tensor:
-        """The images of one batch, uint8, (B, 3, H, W)."""
-        images = [
-            self._image_set(self.domains[piece.stay.domain]).images(piece.indices)
-            for piece in pieces
-        ]
-        # not torch.cat: the reading thread would get OpenMP threads of its own, which spin and
-        # take a fifth of two cores from the method
-        return torch.from_numpy(np.concatenate([image.numpy() for image in images]))
+    def _loaded(self, pieces: list[Piece]) -> tuple[Stay, Tensor, bool]:
+        samples = Stay.joined([piece.samples for piece in pieces])
+        restart = not self.setting.changing and pieces[0].start == 0
+        return samples, self._open.images(samples), restart
 
-    def _batch(self, x: Tensor, pieces: list[Piece], number: int) -> Batch:
-        lengths = [len(piece) for piece in pieces]
-
-        def column(parts: Sequence[Indices]) -> Tensor:
-            return torch.from_numpy(np.concatenate(parts)).to(self.device)
-
-        def per_piece(values: list[int]) -> Tensor:
-            return column([np.repeat(np.array(values, dtype=np.int64), lengths)])
+    def _batch(self, x: Tensor, samples: Stay, restart: bool, number: int) -> Batch:
+        def column(values: Indices) -> Tensor:
+            return torch.from_numpy(values).to(self.device)
 
         return Batch(
             x=x,
-            y=column([piece.labels for piece in pieces]),
-            domain=per_piece([piece.stay.domain for piece in pieces]),
-            visit=per_piece([piece.stay.visit for piece in pieces]),
-            index=column([piece.indices for piece in pieces]),
-            restart=not self.setting.changing and pieces[0].start == 0,
+            y=column(samples.labels),
+            domain=column(samples.domains),
+            visit=column(samples.visits),
+            index=column(samples.indices),
+            restart=restart,
             number=number,
         )
 
 
-def _check_at_least(least: int, **arguments: int) -> None:
+def _check_arrival(arrival: Arrival, setting: Setting, dataset: Dataset) -> None:
+    if arrival.mixes and not setting.changing:
+        raise ValueError(
+            f"arrival {arrival.name!r} has no borders at which a model could start afresh, as "
+            f"setting {setting.name!r} has it do: choose setting continual or ptta"
+        )
+    if arrival.ramps and not any(name in CORRUPTIONS for name in dataset.domains):
+        raise ValueError(
+            f"arrival {arrival.name!r} ramps the severity of corruptions, and this dataset has "
+            f"none (its domains: {', '.join(dataset.domains)}): choose a corrupted dataset"
+        )
+
+
+def _check_at_least(least: int, **arguments: float) -> None:
     for name, value in arguments.items():
-        if value < least:
+        if not value >= least:  # written so that NaN fails too
             raise ValueError(f"{name} must be {least} or more, got {value}")
