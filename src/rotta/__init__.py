@@ -13,11 +13,13 @@ from rotta.corruptions import CORRUPTIONS, corrupt
 from rotta.datasets import DATASETS, load_dataset
 from rotta.evaluate import Step, evaluate
 from rotta.models import ARCHITECTURES, SOURCES, error_rate, load_source, train
-from rotta.streams import ORDERS, SETTINGS, Batch, Stream
+from rotta.saving import load, save
+from rotta.streams import ARRIVALS, ORDERS, SETTINGS, Batch, Stream
 from rotta.versions import __version__
 
 __all__ = [
     "ARCHITECTURES",
+    "ARRIVALS",
     "BN",
     "CORRUPTIONS",
     "DATASETS",
@@ -41,7 +43,9 @@ __all__ = [
     "corrupt",
     "error_rate",
     "evaluate",
+    "load",
     "load_dataset",
     "load_source",
+    "save",
     "train",
 ]

@@ -2,9 +2,10 @@
 
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from math import isinf
 from typing import Any
 
@@ -14,7 +15,9 @@ from torch import Tensor, nn
 
 from rotta.adapters.choice import MethodChoice
 from rotta.adapters.methods import METHODS
+from rotta.checkpoint import Checkpoints
 from rotta.metrics import Memory
+from rotta.models.checksum import checksum
 from rotta.results import SeedResult
 from rotta.side_by_side import Lost, check_jobs, side_by_side
 from rotta.streams import Stream
@@ -69,6 +72,9 @@ def configuration(dataset: str, source: str, stream: Stream) -> dict[str, Any]:
         "source": source,
         "setting": stream.setting.name,
         "delta": None if isinf(stream.delta) else stream.delta,  # JSON has no infinity
+        "arrival": stream.arrival.name,
+        "length": stream.length,
+        "imbalance": stream.imbalance,
         "order": list(stream.domains),
         "domain_sizes": stream.domain_sizes(),
         "severity": stream.severity,
@@ -85,6 +91,8 @@ def compare(
     stream_of: Callable[[int], Stream],
     look: Callable[[Look], None] | None = None,
     jobs: int = 1,
+    checkpoints: Checkpoints | None = None,
+    finished: Collection[tuple[str, int]] = (),
 ) -> Generator[Finished | Failed, None, None]:
     """Lead every method along the stream of every seed, seed by seed.
 
@@ -101,12 +109,16 @@ def compare(
         jobs: How many walks go on at the same time, on Linux and the CPU. More than one: in
             processes of one thread each, forked when the first end is asked for, the dearest
             walks first; images that have to be made are made before.
+        checkpoints: Kept on the way. Walks of which there is one go on from it; that of a walk
+            which has come to its end is removed when the next end is asked for.
+        finished: Walks to leave out, by label and seed.
 
     Yields:
         What became of each walk, as soon as it is over.
 
     Raises:
-        ValueError: A method does not suit the network, or so many jobs cannot be.
+        ValueError: A method does not suit the network, so many jobs cannot be, or a checkpoint is
+            of another walk.
 
     Example:
         >>> import rotta
@@ -120,50 +132,73 @@ def compare(
     """
     first = stream_of(seeds[0])
     check_jobs(jobs, first.device)
+    check_methods(choices, net, first)
+    leader = _Leader(net, checkpoints, checksum(net) if checkpoints is not None else "")
+    walks = [
+        (choice, seed)
+        for seed in seeds
+        for choice in choices
+        if (choice.label, seed) not in finished
+    ]
+    if checkpoints is not None:
+        for label, seed in finished:  # whoever finished them may have been killed right then
+            checkpoints.remove(label, seed)
+    if jobs == 1:
+        return leader.removing(_one_by_one(walks, leader, stream_of, look))
+    _make_images(first)
+    return leader.removing(_side_by_side(walks, leader, stream_of, look, jobs))
+
+
+def check_methods(choices: Sequence[MethodChoice], net: nn.Module, stream: Stream) -> None:
+    """Build every method once, to see that it can be.
+
+    Args:
+        choices: The methods.
+        net: The source network. It goes to the stream's device.
+        stream: Whose device, classes and seed they get.
+
+    Raises:
+        ValueError: One does not suit the network.
+    """
     # measured: the faster layout on GPUs, and on CPUs too
-    net = net.to(first.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    net.to(stream.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     for choice in choices:
         try:
-            choice.build(net, len(first.dataset.classes), seed=seeds[0])
+            choice.build(net, len(stream.dataset.classes), seed=stream.seed)
         except (RuntimeError, MemoryError, OverflowError) as error:
             raise ValueError(f"{choice.label} cannot be built: {error}") from error
-    if jobs == 1:
-        return _one_by_one(choices, net, seeds, stream_of, look)
-    _make_images(first)
-    return _side_by_side(choices, net, seeds, stream_of, look, jobs)
+
+
+_Walk = tuple[MethodChoice, int]
+_Ends = Generator[Finished | Failed, None, None]
 
 
 def _one_by_one(
-    choices: Sequence[MethodChoice],
-    net: nn.Module,
-    seeds: Sequence[int],
+    walks: Sequence[_Walk],
+    leader: "_Leader",
     stream_of: Callable[[int], Stream],
     look: Callable[[Look], None] | None,
-) -> Generator[Finished | Failed, None, None]:
-    for seed in seeds:
+) -> _Ends:
+    for seed, of_seed in groupby(walks, key=lambda walk: walk[1]):
         stream = stream_of(seed)
-        for choice in choices:
-            yield _walked(choice, net, stream, look)
+        for choice, _ in of_seed:
+            yield leader.lead(choice, stream, look)
 
 
 def _side_by_side(
-    choices: Sequence[MethodChoice],
-    net: nn.Module,
-    seeds: Sequence[int],
+    walks: Sequence[_Walk],
+    leader: "_Leader",
     stream_of: Callable[[int], Stream],
     look: Callable[[Look], None] | None,
     jobs: int,
-) -> Generator[Finished | Failed, None, None]:
-    def lead(
-        walk: tuple[MethodChoice, int], look: Callable[[Look], None] | None
-    ) -> Finished | Failed:
+) -> _Ends:
+    def lead(walk: _Walk, look: Callable[[Look], None] | None) -> Finished | Failed:
         choice, seed = walk
-        return _walked(choice, net, stream_of(seed), look)
+        return leader.lead(choice, stream_of(seed), look)
 
-    walks = [(choice, seed) for seed in seeds for choice in choices]
     # a long walk begun last would go on alone
-    walks.sort(key=lambda walk: METHODS[walk[0].name].PASSES, reverse=True)
-    with closing(side_by_side(walks, lead, jobs, look)) as ends:
+    dearest_first = sorted(walks, key=lambda walk: METHODS[walk[0].name].PASSES, reverse=True)
+    with closing(side_by_side(dearest_first, lead, jobs, look)) as ends:
         for (choice, seed), end in ends:
             yield Failed(choice.label, seed, end.reason, "") if isinstance(end, Lost) else end
 
@@ -171,22 +206,45 @@ def _side_by_side(
 def _make_images(stream: Stream) -> None:
     """Have images that are made when first read made now, once, and not in every process."""
     for name in stream.domains:
-        images = stream.dataset.domain(name, severity=stream.severity)
-        images.images(np.arange(len(images.labels))[:1])
+        for severity in stream.severities:
+            images = stream.dataset.domain(name, severity=severity)
+            images.images(np.arange(len(images.labels))[:1])
 
 
-def _walked(
-    choice: MethodChoice, net: nn.Module, stream: Stream, look: Callable[[Look], None] | None
-) -> Finished | Failed:
-    start = time.monotonic()
-    try:
-        with _as_its_own():
-            method = choice.build(net, len(stream.dataset.classes), seed=stream.seed)
-        result = walk(_Guarded(method), stream, _teller(look, choice.label, stream))
-    except _MethodRaised as raised:
-        where = "".join(traceback.format_exception(raised.__cause__))
-        return Failed(choice.label, stream.seed, str(raised), where)
-    return Finished(choice.label, stream.seed, time.monotonic() - start, result)
+@dataclass(frozen=True)
+class _Leader:
+    """Leads methods along streams, and keeps checkpoints if it shall."""
+
+    net: nn.Module
+    checkpoints: Checkpoints | None
+    network: str
+    """The checksum of ``net``, where there are checkpoints."""
+
+    def lead(
+        self, choice: MethodChoice, stream: Stream, look: Callable[[Look], None] | None
+    ) -> Finished | Failed:
+        """Build a method and let it walk."""
+        start, checkpoint = time.monotonic(), None
+        try:
+            with _as_its_own():
+                method = choice.build(self.net, len(stream.dataset.classes), seed=stream.seed)
+            if self.checkpoints is not None:
+                walk_name = choice.label, stream.seed
+                checkpoint = self.checkpoints.of(*walk_name, method, self.network)
+            tell = _teller(look, choice.label, stream)
+            result = walk(_Guarded(method), stream, tell, checkpoint)
+        except _MethodRaised as raised:
+            where = "".join(traceback.format_exception(raised.__cause__))
+            return Failed(choice.label, stream.seed, str(raised), where)
+        return Finished(choice.label, stream.seed, time.monotonic() - start, result)
+
+    def removing(self, ends: _Ends) -> _Ends:
+        """The same ends; who asks for the next one has put a walk's result in a safe place."""
+        with closing(ends):
+            for end in ends:
+                yield end
+                if self.checkpoints is not None and isinstance(end, Finished):
+                    self.checkpoints.remove(end.label, end.seed)
 
 
 def _teller(

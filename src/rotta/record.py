@@ -1,5 +1,6 @@
 """The file of a comparison's result, which is right at every moment."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any
 
 from rotta.comparison import Failed, Finished
 from rotta.results import MethodResult, Result, SeedResult
+
+_STATE = ("complete", "failed")  # in the configuration, though they change
 
 
 class Record:
@@ -53,10 +56,32 @@ class Record:
             self._finished[end.label][end.seed] = end.result
         self.result().save(self.path)
 
+    def take_up(self, earlier: Result) -> None:
+        """Take over the finished walks of a comparison that was broken off, but not its failures.
+
+        Raises:
+            ValueError: It was configured otherwise.
+        """
+        same = {name: value for name, value in earlier.config.items() if name not in _STATE}
+        if same != json.loads(json.dumps(self._config)):
+            raise ValueError(f"{self.path} is the result of another run: start a new one")
+        for label, method in earlier.methods.items():
+            self._finished[label] = {int(seed): one for seed, one in method.seeds.items()}
+
+    @property
+    def finished(self) -> list[tuple[str, int]]:
+        """The walks that are, by label and seed."""
+        return [(label, seed) for label, seeds in self._finished.items() for seed in seeds]
+
     @property
     def walks(self) -> int:
         """How many are finished."""
-        return sum(len(seeds) for seeds in self._finished.values())
+        return len(self.finished)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all are."""
+        return self.walks == len(self._config["methods"]) * len(self._config["seeds"])
 
     def result(self) -> Result:
         """What there is so far; in which order walks were over makes no difference."""
@@ -65,7 +90,7 @@ class Record:
             self.failed, key=lambda failed: (seeds.index(failed.seed), labels.index(failed.label))
         )
         state = {
-            "complete": self.walks == len(labels) * len(seeds),
+            "complete": self.complete,
             "failed": [asdict(failure) for failure in failed],
         }
         methods = {

@@ -55,6 +55,8 @@ class SeedResult:
     """Mean over the batches, predict and adapt; the wait for images is not in it."""
     windows: Windows
     bank: BankCourse | None = None
+    per_visit: Sequence[float] = field(default_factory=list)
+    """Mean over the domains each time that they came round, in percent; none in old files."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,12 @@ def _method(stored: Any) -> MethodResult:
 
 def _seed(stored: Any) -> SeedResult:
     windows = Windows(**_columns(stored["windows"], "samples", "error", "entropy", "balance"))
-    return SeedResult(**_scores(stored), windows=windows, bank=_bank(stored["bank"]))
+    return SeedResult(
+        **_scores(stored),
+        windows=windows,
+        bank=_bank(stored["bank"]),
+        per_visit=_numbers(stored.get("per_visit", [])),
+    )
 
 
 def _bank(stored: Any) -> BankCourse | None:

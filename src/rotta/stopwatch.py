@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -56,12 +56,24 @@ class Stopwatch:
 
         Not the median: where few batches bring an update, it would not show what updates cost.
         """
+        self._read_events()
+        calls = self._milliseconds[_WARM_UP:] or self._milliseconds
+        return statistics.fmean(calls) if calls else float("nan")
+
+    def state(self) -> dict[str, Tensor]:
+        """How long each call took, for :meth:`restore`; waits for a GPU to finish them."""
+        self._read_events()
+        return {"milliseconds": torch.tensor(self._milliseconds, dtype=torch.float64)}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from the calls of another."""
+        self._milliseconds = state["milliseconds"].tolist()
+
+    def _read_events(self) -> None:
         if self._events:
             torch.cuda.synchronize(self._device)
             self._milliseconds += [begin.elapsed_time(end) for begin, end in self._events]
             self._events.clear()
-        calls = self._milliseconds[_WARM_UP:] or self._milliseconds
-        return statistics.fmean(calls) if calls else float("nan")
 
 
 def _event() -> torch.cuda.Event:

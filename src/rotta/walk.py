@@ -2,12 +2,14 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from torch import Tensor
 
+from rotta.checkpoint import Checkpoint, Resumable
 from rotta.evaluate import Step, evaluate
-from rotta.metrics import BankLog, Course, ErrorRates, Memory
+from rotta.metrics import BankLog, Course, ErrorRates, Memory, VisitErrors
 from rotta.results import BankCourse, SeedResult, Windows
 from rotta.stopwatch import Stopwatch
 from rotta.streams import Stream
@@ -27,6 +29,7 @@ class Notes:
         classes = stream.dataset.classes
         self._per_domain = ErrorRates(stream.domains, stream.device)
         self._per_class = ErrorRates(classes, stream.device)
+        self._per_visit = VisitErrors(stream.visits, len(stream.domains), stream.device)
         self._course = Course(len(classes), len(stream), stream.device)
         self._bank = BankLog(len(classes))
 
@@ -34,6 +37,7 @@ class Notes:
         """Note a step, and at the end of a window what the method's memory holds."""
         self._per_domain.add(step.batch.domain, step.wrong)
         self._per_class.add(step.batch.y, step.wrong)
+        self._per_visit.add(step.batch.visit, step.batch.domain, step.wrong)
         self._course.add(step)
         if bank is not None and self._course.at_the_end_of_a_window:
             self._bank.note(bank, self._course.samples[-1])
@@ -59,7 +63,26 @@ class Notes:
             bank=BankCourse(bank.samples, bank.counts(), _rounded(bank.age()))
             if bank.samples
             else None,
+            per_visit=self._per_visit.percent(),
         )
+
+    def state(self) -> dict[str, Any]:
+        """All notes, for :meth:`restore`."""
+        return {name: part.state() for name, part in self._parts().items()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from the notes of another on the same walk."""
+        for name, part in self._parts().items():
+            part.restore(state[name])
+
+    def _parts(self) -> dict[str, Resumable]:
+        return {
+            "per_domain": self._per_domain,
+            "per_class": self._per_class,
+            "per_visit": self._per_visit,
+            "course": self._course,
+            "bank": self._bank,
+        }
 
 
 def _rounded(course: Sequence[float]) -> list[float]:
@@ -71,6 +94,7 @@ def walk(
     method: Callable[[Tensor], Tensor],
     stream: Stream,
     look: Callable[[int, float], None] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> SeedResult:
     """Lead a method along a stream and score it.
 
@@ -79,6 +103,12 @@ def walk(
             ``reset()`` for stationary settings, and a ``bank`` if it has a memory.
         stream: Gone through once.
         look: Is told now and then how many batches are done, and the error so far in percent.
+        checkpoint: Kept on the way; if there is one already, the walk goes on from it, and brings
+            what it would have brought without a break, but for times.
+
+    Raises:
+        ValueError: The checkpoint is of another walk, or damaged.
+        OSError: The checkpoint cannot be written.
 
     Example:
         >>> import rotta
@@ -90,9 +120,14 @@ def walk(
     notes = Notes(stream)
     timed = Stopwatch(method, stream.device)
     last_look = -math.inf
-    for done, step in enumerate(evaluate(timed, stream), start=1):
+    parts: dict[str, Resumable] = {"notes": notes, "stopwatch": timed}
+    before = 0 if checkpoint is None else checkpoint.resume(stream, parts)
+    rest = stream.starting_at(before) if before else stream
+    for done, step in enumerate(evaluate(timed, rest), start=before + 1):
         notes.add(step, getattr(method, "bank", None))
         if look is not None and time.monotonic() - last_look >= SECONDS_PER_LOOK:
             look(done, notes.error())
             last_look = time.monotonic()
+        if checkpoint is not None and checkpoint.is_due():
+            checkpoint.keep(done, stream, parts)
     return notes.result(timed.mean_ms())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from small_experiment import DOMAINS, EXPERIMENT, WANTED, carried_out, timeless, variant
 
 from rotta.experiments import EXPERIMENTS
@@ -232,7 +233,8 @@ def test_walks_of_a_source_that_cannot_be_trained_are_not_tried(tmp_path: Path) 
 def test_a_refusal_changes_no_other_results(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path / "r")
     other = Experiment("other", "", (variant("again", ("rotta", "bn")),))
-    changed = replace(EXPERIMENT, variants=(replace(EXPERIMENT.variants[0], delta=1.0),))
+    first, second = EXPERIMENT.variants
+    changed = replace(EXPERIMENT, variants=(replace(first, delta=1.0), second))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(EXPERIMENTS, "small", EXPERIMENT)
         with pytest.raises(ValueError, match="other settings"):
@@ -253,3 +255,13 @@ def test_a_block_states_where_its_latest_walk_came_from(tmp_path: Path) -> None:
         store.add(first, "bn", seed, replace(walked, provenance=origin))
     assert store.blocks["correlated"].provenance["commit"] == "2999-01-01"
     assert block.provenance["commit"] != "2999-01-01"
+
+
+def test_a_walk_leaves_the_threads_as_they_were(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        carried_out(tmp_path, wanted=replace(WANTED, seeds=(0,), methods=("source",)))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

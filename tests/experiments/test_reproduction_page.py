@@ -47,8 +47,19 @@ def experiment(number: int = 1, name: str = "table-digits") -> Experiment:
 def walked(error: float, limit: int | None = None, **origin: str) -> Walked:
     windows = Windows([10], [error], [0.5], [0.9])
     result = SeedResult(error, dict.fromkeys(ORDER, error), {"0": error}, 1.0, windows)
-    config: dict[str, Any] = {"dataset": "digits-c", "order": list(ORDER), "limit": limit}
-    config["domain_sizes"] = [limit or 360, limit or 400]
+    config: dict[str, Any] = {
+        "dataset": "digits-c",
+        "source": "digits",
+        "setting": "ptta",
+        "delta": 0.1,
+        "order": list(ORDER),
+        "domain_sizes": [limit or 360, limit or 400],
+        "visits": 1,
+        "batch_size": 64,
+        "split": "test",
+        "image_size": None,
+        "limit": limit,
+    }
     stated = {"device": "NVIDIA H200", "commit": "0123456789abcdef", "time": "2026-01-01T10:00:00"}
     tf32 = {"tf32": {"convolutions": True, "matrix products": False}}
     return Walked(result, config, {}, {**stated, **tf32, **origin})

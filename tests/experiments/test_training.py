@@ -139,6 +139,7 @@ def test_another_setting_is_another_file_with_other_weights(change: dict[str, ob
 def test_killed_in_the_middle_it_continues_to_the_same_weights(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # sums come out alike
     done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     path = source_path(QUICK)

@@ -10,7 +10,18 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.input_check import HALF, PixelRange, check_form
+from rotta.adapters.common import check_bad_input, defaults_of
+from rotta.adapters.input_check import (
+    HALF,
+    REASONS,
+    BadInputError,
+    PixelRange,
+    check_form,
+    unpredicted,
+    usable_images,
+)
+from rotta.adapters.learnt import Learnt, addresses
+from rotta.guard import Event, Guard
 from rotta.memory.bank import Bank
 
 _ALL_KEYS_MATCH = nn.Module().load_state_dict({})
@@ -23,11 +34,11 @@ class _Method(ABCMeta):
         with torch.inference_mode(False):  # or nothing in it could be trained
             method = super().__call__(*args, **options)
         # how it was built is part of its state: one that was built otherwise cannot continue it
-        defaults = cls.__init__.__kwdefaults__ or {}  # type: ignore[misc]
         method.built = {"method": cls.__name__} | {
             name: value
-            for name, value in {**defaults, **options}.items()
-            if name not in method.FREE and isinstance(value, int | float | str | None)
+            for name, value in {**defaults_of(cls), **options}.items()
+            if name not in (*method.FREE, "bad_input")
+            and isinstance(value, int | float | str | None)
         }
         return method
 
@@ -44,9 +55,17 @@ class Adapter(nn.Module, metaclass=_Method):
         net: A classifier: images (B, C, H, W) to logits (B, num_classes), or to an object that has
             them as ``.logits``.
         num_classes: C, the number of its outputs.
+        bad_input: What is done about images that are not finite or out of range, and batches of
+            another shape or dtype, on another device, or empty. ``"raise"``: an error, before
+            anything has changed. ``"skip"``: what can be predicted is predicted, what is bad is
+            neither learnt from nor normalised with, and all of it is counted. See :meth:`forward`.
+        guard: Look now and then whether what was learnt does harm, and put it back then: see
+            :class:`~rotta.guard.Guard`.
 
     Attributes:
         bank: The memory bank, for methods that have one.
+        skipped: How many images (``"non-finite"``, ``"range"``) and whole batches (the other
+            reasons) were skipped so far.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ()
@@ -67,11 +86,17 @@ class Adapter(nn.Module, metaclass=_Method):
     bank: Bank | None
     built: dict[str, Any]
 
-    def __init__(self, net: nn.Module, num_classes: int) -> None:
+    def __init__(
+        self, net: nn.Module, num_classes: int, *, bad_input: str = "raise", guard: bool = False
+    ) -> None:
         super().__init__()
         _check_network(net)
         check_at_least_one(num_classes=num_classes)
+        check_bad_input(bad_input)
         self.num_classes = num_classes
+        self.bad_input = bad_input
+        self.skipped = dict.fromkeys(REASONS, 0)
+        self._guard = Guard() if guard else None
         self.bank = None
         # not a submodule: it is not part of the state
         object.__setattr__(self, "source_net", net)
@@ -88,6 +113,17 @@ class Adapter(nn.Module, metaclass=_Method):
     def learn(self, x: Tensor, logits: Tensor) -> None:
         """Learn from images, (B, C, H, W), and what was predicted, (B, num_classes)."""
 
+    def infer_unlearnt(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes), as if nothing had been learnt, normalised as now.
+
+        What a guard compares with; changes nothing.
+        """
+        with Learnt(self).left_out(), self._draws_given_back(always=True):
+            return self.infer(x)
+
+    def forget_recorded(self) -> None:
+        """Called when an update will not be what it was; for methods that record theirs."""
+
     def forward(self, x: Tensor) -> Tensor:
         """Predict a batch, then adapt to it.
 
@@ -96,7 +132,10 @@ class Adapter(nn.Module, metaclass=_Method):
                 [0, 1] for methods that augment them: normalisation belongs into the network.
 
         Returns:
-            Logits, (B, num_classes), from before this batch changed anything.
+            Logits, (B, num_classes), from before this batch changed anything. Where bad input is
+            skipped, they are NaN for images that are not finite and for all of a batch that has
+            another shape or dtype or is elsewhere; for what is no batch of images at all they are
+            (0, num_classes).
 
         Raises:
             ValueError: The batch cannot be used; nothing has changed.
@@ -126,21 +165,57 @@ class Adapter(nn.Module, metaclass=_Method):
 
     def _run(self, x: Tensor, *, learn: bool) -> Tensor:
         like = next((p for p in self.parameters() if p.is_floating_point()), None)
-        check_form(x, like, self._input_shape)
-        pixels = PixelRange(x)
+        try:
+            check_form(x, like, self._input_shape)
+        except BadInputError as bad:
+            if self.bad_input == "raise":
+                raise
+            self.skipped[bad.reason] += learn
+            return unpredicted(x, self.num_classes, like)
+        pixels = PixelRange(x) if self.bad_input == "raise" else None
         self.remember_start()
         # callers may predict under no_grad, inference_mode or autocast; learning needs none
         precise = torch.autocast(x.device.type, enabled=False)
         with torch.inference_mode(False), torch.no_grad(), precise:
             x = x.clone() if x.is_inference() else x.detach()
-            with self._draws_given_back(always=not learn):
-                with torch.set_grad_enabled(learn and self.LEARNS_FROM_ITS_PREDICTION):
-                    logits = self.infer(x)
+            if pixels is None:
+                return self._run_without_the_bad(x, learn=learn)
+            return self._run_checked(x, pixels, learn=learn)
+
+    def _run_checked(self, x: Tensor, pixels: PixelRange | None, *, learn: bool) -> Tensor:
+        """Predict a batch and learn from it, once its pixels are known to be good."""
+        with self._draws_given_back(always=not learn):
+            with torch.set_grad_enabled(learn and self.LEARNS_FROM_ITS_PREDICTION):
+                logits = self.infer(x)
+            if pixels is not None:
                 pixels.check(augmented_by=type(self).__name__ if self.AUGMENTS else None)
-            if learn:
-                self.learn(x, logits)
-                self._input_shape = tuple(x.shape[1:])
+        if learn:
+            self._learn(x, logits)
+            self._input_shape = tuple(x.shape[1:])
         return logits.detach()
+
+    def _learn(self, x: Tensor, logits: Tensor) -> None:
+        if self._guard is None:
+            self.learn(x, logits)
+        elif self._guard.may_learn(Learnt(self)):
+            self.learn(x, logits)
+            self._guard.look(Learnt(self), x, logits.detach())
+
+    def _run_without_the_bad(self, x: Tensor, *, learn: bool) -> Tensor:
+        """Predict the images that are finite, and learn from those in range alone."""
+        finite, usable = usable_images(x, self.AUGMENTS)
+        odd = finite & ~usable
+        if learn:
+            self.skipped["non-finite"] += int((~finite).sum())
+            self.skipped["range"] += int(odd.sum())
+        if bool(usable.all()):
+            return self._run_checked(x, None, learn=learn)
+        logits = unpredicted(x, self.num_classes, x)
+        if bool(odd.any()):  # on their own: the others' statistics are none of their business
+            logits[odd] = self._run_checked(x[odd], None, learn=False)
+        if bool(usable.any()):
+            logits[usable] = self._run_checked(x[usable], None, learn=learn)
+        return logits
 
     def train(self, mode: bool = True) -> Self:
         """Only noted: in which mode its networks are is the method's own business."""
@@ -150,7 +225,19 @@ class Adapter(nn.Module, metaclass=_Method):
     def remember_start(self) -> None:
         """Note the state to which :meth:`reset` returns, if that has not been done yet."""
         if self._start is None:
-            self._start = _copied(self.state_dict(), keep=_addresses(self.source_net))
+            self._start = _copied(self.state_dict(), keep=addresses(self.source_net))
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """The state to which :meth:`reset` returns; not to be changed."""
+        self.remember_start()
+        assert self._start is not None
+        return self._start
+
+    @property
+    def events(self) -> list[Event]:
+        """What the guard did, the newest last; nothing where there is none."""
+        return [] if self._guard is None else self._guard.events
 
     def reset(self) -> None:
         """Return to the state before the first batch, exactly."""
@@ -170,7 +257,8 @@ class Adapter(nn.Module, metaclass=_Method):
 
     def get_extra_state(self) -> dict[str, Any]:
         """PyTorch's hook for :meth:`state_dict`: what ``STATE`` names, and the images' shape."""
-        names = ("built", "_input_shape", *self.STATE)
+        names = ("built", "_input_shape", "skipped", *self.STATE)
+        names += ("_guard",) if self._guard is not None else ()
         return {name: _state_of(getattr(self, name)) for name in names}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
@@ -181,6 +269,8 @@ class Adapter(nn.Module, metaclass=_Method):
                 _load_optimiser(held, stored)
             elif isinstance(held, torch.Generator):
                 held.set_state(stored.cpu())
+            elif isinstance(held, Guard):
+                held.load(stored)
             else:
                 setattr(self, name, stored)
 
@@ -195,7 +285,7 @@ class Adapter(nn.Module, metaclass=_Method):
         if not strict or assign:
             raise ValueError("a state is loaded as a whole: leave strict and assign as they are")
         self.remember_start()
-        mine, shared = self.state_dict(), _addresses(self.source_net)
+        mine, shared = self.state_dict(), addresses(self.source_net)
         _check_state(mine, state_dict, shared)
         # weights that are shared with the network are equal, and are not even touched
         own = {
@@ -313,6 +403,8 @@ def _load_optimiser(optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> 
 def _state_of(value: Any) -> Any:
     if isinstance(value, torch.optim.Optimizer):
         return value.state_dict()
+    if isinstance(value, Guard):
+        return value.state()
     return value.get_state() if isinstance(value, torch.Generator) else value
 
 
@@ -369,10 +461,6 @@ def _check_state(own: dict[str, Any], given: Any, shared: set[int]) -> None:
 
 def _equal(a: Tensor, b: Tensor) -> bool:
     return a.data_ptr() == b.data_ptr() or torch.equal(a, b.to(a))
-
-
-def _addresses(net: nn.Module) -> set[int]:
-    return {p.data_ptr() for p in net.parameters()}
 
 
 def _copied(state: Any, keep: set[int]) -> Any:

@@ -1,8 +1,11 @@
 """BN: test-time batch normalisation (Nado et al., 2020; Schneider et al., NeurIPS 2020)."""
 
+from typing import Unpack
+
 from torch import Tensor, nn
 
 from rotta.adapters.base import Adapter
+from rotta.adapters.common import CommonOptions
 from rotta.nn.batch_stats import BatchStatNorm
 from rotta.nn.surgery import copy_sharing_weights, has_batch_norm, replace_batch_norms
 
@@ -13,6 +16,7 @@ class BN(Adapter):
     Args:
         net: A classifier with BatchNorm layers; it is not changed.
         num_classes: C, the number of its outputs.
+        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has no BatchNorm layer.
@@ -24,8 +28,8 @@ class BN(Adapter):
         torch.Size([4, 10])
     """
 
-    def __init__(self, net: nn.Module, num_classes: int) -> None:
-        super().__init__(net, num_classes)
+    def __init__(self, net: nn.Module, num_classes: int, **common: Unpack[CommonOptions]) -> None:
+        super().__init__(net, num_classes, **common)
         if not has_batch_norm(net):
             raise ValueError(
                 "the network has no BatchNorm layer, so BN has no statistics to replace: use "

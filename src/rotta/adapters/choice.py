@@ -2,11 +2,12 @@
 
 import ast
 from dataclasses import dataclass
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any
 
 from torch import nn
 
 from rotta.adapters.base import Adapter
+from rotta.adapters.common import defaults_of, type_of
 from rotta.adapters.methods import METHODS, adapt, lookup_options
 from rotta.registry import lookup
 
@@ -27,12 +28,12 @@ class MethodChoice:
     @property
     def settings(self) -> dict[str, Any]:
         """All options in force, but for the seed, which is the stream's unless it was given."""
-        defaults = METHODS[self.name].__init__.__kwdefaults__ or {}
-        return {k: v for k, v in {**defaults, **self.options}.items() if k != "seed"}
+        in_force = {**defaults_of(METHODS[self.name]), **self.options}
+        return {name: value for name, value in in_force.items() if name != "seed"}
 
     def build(self, net: nn.Module, num_classes: int, seed: int = 0) -> Adapter:
         """The method around a network; ``seed`` goes to methods that draw random numbers."""
-        seeded = "seed" in (METHODS[self.name].__init__.__kwdefaults__ or {})
+        seeded = "seed" in defaults_of(METHODS[self.name])
         options = {"seed": seed, **self.options} if seeded else self.options
         return adapt(net, self.name, num_classes=num_classes, **options)
 
@@ -87,20 +88,12 @@ def _setting(method: str, setting: str) -> tuple[str, Any]:
         value = ast.literal_eval(text.capitalize() if text in ("true", "false") else text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         value = text
-    wanted = _type_of(method, key)
+    wanted = type_of(METHODS[method], key)
     if wanted is float and type(value) is int and abs(value) < 2**53:
         value = float(value)
     if type(value) is not wanted:
         raise ValueError(f"{method}:{key} takes {_KINDS[wanted]}, not {text!r}")
     return key, value
-
-
-def _type_of(method: str, option: str) -> type:
-    """As the constructor declares it, whether or not it may be left to itself with None."""
-    hint = get_type_hints(METHODS[method].__init__)[option]
-    (kind,) = (part for part in get_args(hint) or (hint,) if part is not type(None))
-    assert kind in _KINDS, f"{method}:{option} cannot be given on the command line"
-    return cast(type, kind)
 
 
 _KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "a word"}

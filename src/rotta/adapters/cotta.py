@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Iterator
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from rotta.adapters.base import (
     descend,
     logits_of,
 )
+from rotta.adapters.common import CommonOptions
 from rotta.nn.augment import drawn_strong_views
 from rotta.nn.batch_stats import BatchStatNorm, separate_passes
 from rotta.nn.device_draws import device_generator
@@ -45,6 +47,7 @@ class CoTTA(Adapter):
         restore: Probability that a parameter returns to the source's.
         lr: Learning rate of Adam.
         seed: Of the views and of what is restored.
+        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
 
     Example:
         >>> net = nn.Sequential(nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(192, 10))
@@ -69,8 +72,9 @@ class CoTTA(Adapter):
         restore: float = 0.01,
         lr: float = 1e-3,
         seed: int = 0,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(net, num_classes)
+        super().__init__(net, num_classes, **common)
         if passes_at_once is None:
             on_cpu = all(p.device.type == "cpu" for p in net.parameters())
             passes_at_once = 2 if on_cpu else passes
@@ -97,6 +101,10 @@ class CoTTA(Adapter):
         if sure >= self.confidence:
             return self.logits(self.teacher, x)
         return torch.stack(list(self._view_logits(x))).sum(dim=0) / self.passes
+
+    def infer_unlearnt(self, x: Tensor) -> Tensor:
+        """The source's logits, (B, num_classes): one pass instead of as many as there are views."""
+        return self.logits(self.source, x)
 
     def learn(self, x: Tensor, logits: Tensor) -> None:
         """Step towards the teacher's predictions; follow; restore."""

@@ -8,7 +8,17 @@ from torch import Tensor
 from rotta.nn.to_host import ToHost
 
 HALF = (torch.float16, torch.bfloat16)
+REASONS = ("non-finite", "range", "shape", "dtype", "device", "empty")
+"""Why input is bad: the first two concern single images, the others a batch as a whole."""
 _OVERSHOOT = 0.5  # what resizing may leave; far less than what mean and deviation do
+
+
+class BadInputError(ValueError):
+    """A batch that cannot be used, with one of :data:`REASONS`."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 def check_form(x: object, like: Tensor | None, shape: tuple[int, ...] | None) -> None:
@@ -20,30 +30,32 @@ def check_form(x: object, like: Tensor | None, shape: tuple[int, ...] | None) ->
         shape: Of the images before, (C, H, W), if there were any.
 
     Raises:
-        ValueError: Says what is wrong and what to do.
+        BadInputError: Says what is wrong and what to do.
+        ValueError: It is not the batch that is wrong, but the method.
     """
-    if not isinstance(x, Tensor) or x.ndim != 4:
-        given = f"one of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise ValueError(f"images must be a tensor of shape (B, C, H, W), not {given}")
-    if x.numel() == 0:
-        raise ValueError("the batch is empty: leave it out")
     if like is not None and like.dtype in HALF:
         raise ValueError(
             f"the method was converted to {like.dtype}, in which small updates are lost: "
             "convert it back with .float()"
         )
+    if not isinstance(x, Tensor) or x.ndim != 4:
+        given = f"one of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise BadInputError("shape", f"images must be a tensor of shape (B, C, H, W), not {given}")
+    if x.numel() == 0:
+        raise BadInputError("empty", "the batch is empty: leave it out")
     if like is not None and x.device != like.device:
-        raise ValueError(
-            f"images are on {x.device}, the network on {like.device}: move one of them"
+        raise BadInputError(
+            "device", f"images are on {x.device}, the network on {like.device}: move one of them"
         )
     if not x.is_floating_point() or (like is not None and x.dtype != like.dtype):
         wanted = like.dtype if like is not None else torch.float32
         remedy = f"x.to({wanted})" if x.is_floating_point() else f"x.to({wanted}) / 255"
-        raise ValueError(f"images must be {wanted} in [0, 1], not {x.dtype}: {remedy}")
+        raise BadInputError("dtype", f"images must be {wanted} in [0, 1], not {x.dtype}: {remedy}")
     if shape is not None and x.shape[1:] != shape:
-        raise ValueError(
+        raise BadInputError(
+            "shape",
             f"images have shape {tuple(x.shape[1:])}, those before had "
-            f"{tuple(shape)}: resize them, or reset() and start anew"
+            f"{tuple(shape)}: resize them, or reset() and start anew",
         )
 
 
@@ -70,14 +82,56 @@ class PixelRange:
             augmented_by: The method, if it changes colours, which must be in [0, 1] then.
 
         Raises:
-            ValueError: Says what is wrong and what to do.
+            BadInputError: Says what is wrong and what to do.
         """
         lowest, highest = self._both.read().tolist()
         if not (math.isfinite(lowest) and math.isfinite(highest)):
-            raise ValueError("the batch holds NaN or infinite pixels: leave those images out")
+            raise BadInputError(
+                "non-finite", "the batch holds NaN or infinite pixels: leave those images out"
+            )
         if augmented_by and not (lowest >= -_OVERSHOOT and highest <= 1 + _OVERSHOOT):
-            raise ValueError(
+            raise BadInputError(
+                "range",
                 f"images lie in {lowest:.3g} … {highest:.3g}, and {augmented_by} augments "
                 "images in [0, 1]: scale them, and put the normalisation by mean and deviation "
-                "into the network"
+                "into the network",
             )
+
+
+def usable_images(x: Tensor, augmented: bool) -> tuple[Tensor, Tensor]:
+    """Which images of a batch can be predicted, and which can be learnt from; asks the device.
+
+    Args:
+        x: Images, (B, C, H, W), not empty.
+        augmented: Whether colours will be changed, so that they must be in [0, 1].
+
+    Returns:
+        Two masks, (B,), the second within the first.
+
+    Example:
+        >>> x = torch.tensor([0.5, 7.0, torch.nan]).view(3, 1, 1, 1)
+        >>> [mask.tolist() for mask in usable_images(x, augmented=True)]
+        [[True, True, False], [True, False, False]]
+    """
+    lowest, highest = torch.aminmax(x.flatten(1), dim=1)
+    finite = lowest.isfinite() & highest.isfinite()
+    if not augmented:
+        return finite, finite
+    return finite, finite & (lowest >= -_OVERSHOOT) & (highest <= 1 + _OVERSHOOT)
+
+
+def unpredicted(x: object, num_classes: int, like: Tensor | None) -> Tensor:
+    """NaN logits for what could be no images at all: (B, num_classes), or (0, num_classes).
+
+    Args:
+        x: Images, (B, C, H, W); anything else has no rows.
+        num_classes: C.
+        like: Of the dtype and on the device of the network, if it has parameters.
+
+    Example:
+        >>> unpredicted(torch.zeros(2, 3, 8, 8), 5, None).shape, unpredicted("x", 5, None).shape
+        (torch.Size([2, 5]), torch.Size([0, 5]))
+    """
+    rows = len(x) if isinstance(x, Tensor) and x.ndim == 4 else 0
+    like = torch.empty(0) if like is None else like.detach()
+    return like.new_full((rows, num_classes), torch.nan)

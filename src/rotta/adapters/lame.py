@@ -1,12 +1,14 @@
 """LAME: parameter-free online test-time adaptation (Boudiaf et al., CVPR 2022)."""
 
 import math
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rotta.adapters.base import Adapter, check_at_least_one, check_between
+from rotta.adapters.common import CommonOptions
 from rotta.nn.surgery import copy_sharing_weights
 from rotta.nn.to_host import ToHost
 
@@ -26,6 +28,7 @@ class LAME(Adapter):
         neighbours: How many nearest neighbours pull at each sample.
         max_steps: Bound on the iterations.
         tolerance: Relative change of the energy at which they stop.
+        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has no linear layer with ``num_classes`` outputs.
@@ -44,8 +47,9 @@ class LAME(Adapter):
         neighbours: int = 5,
         max_steps: int = 100,
         tolerance: float = 1e-8,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(net, num_classes)
+        super().__init__(net, num_classes, **common)
         check_at_least_one(neighbours=neighbours, max_steps=max_steps)
         check_between(0, math.inf, tolerance=tolerance)
         self.neighbours = neighbours

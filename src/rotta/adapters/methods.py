@@ -6,6 +6,7 @@ from torch import nn
 
 from rotta.adapters.base import Adapter
 from rotta.adapters.bn import BN
+from rotta.adapters.common import defaults_of
 from rotta.adapters.cotta import CoTTA
 from rotta.adapters.lame import LAME
 from rotta.adapters.note import NOTE
@@ -65,7 +66,7 @@ def lookup_options(method: str, options: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: The method has no such option; near matches and all names are listed.
     """
-    defaults = METHODS[method].__init__.__kwdefaults__ or {}
+    defaults = defaults_of(METHODS[method])
     return {name: lookup(defaults, name, f"option of {method}") for name in options}
 
 

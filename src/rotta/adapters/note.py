@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from rotta.adapters.base import (
     exact_entropy,
 )
 from rotta.adapters.cadence import cadence
+from rotta.adapters.common import CommonOptions
 from rotta.memory.pbrs import PBRS
 from rotta.nn.iabn import InstanceAwareNorm
 from rotta.nn.surgery import (
@@ -44,6 +46,7 @@ class NOTE(Adapter):
         momentum: How far an update moves the running statistics.
         lr: Learning rate of Adam; 1e-4 is the authors', and 1e-3 does much worse here.
         seed: Of the reservoir.
+        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has no BatchNorm layer.
@@ -70,8 +73,9 @@ class NOTE(Adapter):
         momentum: float = 0.01,
         lr: float = 1e-4,
         seed: int = 0,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(net, num_classes)
+        super().__init__(net, num_classes, **common)
         check_at_least_one(capacity=capacity, update_every=update_every)
         check_between(0, 1, momentum=momentum)
         check_between(0, math.inf, k=k, lr=lr)

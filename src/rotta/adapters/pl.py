@@ -1,6 +1,7 @@
 """PL: pseudo-labels (Lee, ICML workshops 2013) on the statistics of the batch."""
 
 import math
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 from rotta.adapters.adam import adam
 from rotta.adapters.base import Adapter, check_between, descend
+from rotta.adapters.common import CommonOptions
 from rotta.nn.batch_stats import trainable_on_batch_statistics
 
 
@@ -21,6 +23,7 @@ class PL(Adapter):
         net: A classifier with normalisation layers; it is not changed.
         num_classes: C, the number of its outputs.
         lr: Learning rate of Adam.
+        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has no normalisation layer with γ and β.
@@ -35,8 +38,15 @@ class PL(Adapter):
     LEARNS_FROM_ITS_PREDICTION = True
     PASSES = 2
 
-    def __init__(self, net: nn.Module, num_classes: int, *, lr: float = 1e-3) -> None:
-        super().__init__(net, num_classes)
+    def __init__(
+        self,
+        net: nn.Module,
+        num_classes: int,
+        *,
+        lr: float = 1e-3,
+        **common: Unpack[CommonOptions],
+    ) -> None:
+        super().__init__(net, num_classes, **common)
         check_between(0, math.inf, lr=lr)
         self.net, trained = trainable_on_batch_statistics(net)
         self.optimiser = adam(trained, lr)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from rotta.adapters.base import (
     exact_entropy,
 )
 from rotta.adapters.cadence import cadence
+from rotta.adapters.common import CommonOptions
 from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent
 from rotta.nn.augment import drawn_strong_views
@@ -74,6 +75,7 @@ class RoTTA(Adapter):
         precision: In which the network computes: ``"float32"``, or on CUDA ``"float16"`` or
             ``"bfloat16"``. Statistics, γ, β and losses stay in float32.
         seed: Of the strong views.
+        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has nothing that can be adapted; the message says what to do.
@@ -111,8 +113,9 @@ class RoTTA(Adapter):
         graphs: bool | None = None,
         precision: str = "float32",
         seed: int = 0,
+        **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(net, num_classes)
+        super().__init__(net, num_classes, **common)
         check_at_least_one(capacity=capacity, update_every=update_every)
         check_between(0, 1, alpha=alpha, nu=nu)
         check_between(0, math.inf, lambda_t=lambda_t, lambda_u=lambda_u, lr=lr)
@@ -209,18 +212,19 @@ class RoTTA(Adapter):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """PyTorch's hook for :meth:`load_state_dict`."""
         super().set_extra_state(state)
-        self._forget_graphs()  # the optimiser has new tensors
+        self.forget_recorded()  # the optimiser has new tensors
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """PyTorch's hook for :meth:`to` and its like."""
-        self._forget_graphs()
+        self.forget_recorded()
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
 
     def _run_fast(self, function: Callable[..., Result], *inputs: Tensor) -> Result:
         return function(*inputs) if self._graphs is None else self._graphs.run(function, *inputs)
 
-    def _forget_graphs(self) -> None:
+    def forget_recorded(self) -> None:
+        """Record graphs anew: a tensor or a constant in them is another now."""
         if self._graphs is not None:
             self._graphs.forget()
 

@@ -1,8 +1,11 @@
 """Source: the model as it is. What every other method is compared with."""
 
+from typing import Unpack
+
 from torch import Tensor, nn
 
 from rotta.adapters.base import Adapter
+from rotta.adapters.common import CommonOptions
 from rotta.nn.surgery import copy_sharing_weights
 
 
@@ -12,6 +15,7 @@ class Source(Adapter):
     Args:
         net: A classifier; it is not changed.
         num_classes: C, the number of its outputs.
+        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
 
     Example:
         >>> import torch
@@ -20,8 +24,8 @@ class Source(Adapter):
         torch.Size([4, 10])
     """
 
-    def __init__(self, net: nn.Module, num_classes: int) -> None:
-        super().__init__(net, num_classes)
+    def __init__(self, net: nn.Module, num_classes: int, **common: Unpack[CommonOptions]) -> None:
+        super().__init__(net, num_classes, **common)
         self.net = copy_sharing_weights(net).eval()  # a copy has its own mode
 
     def infer(self, x: Tensor) -> Tensor:

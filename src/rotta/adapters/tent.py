@@ -1,12 +1,14 @@
 """TENT: fully test-time adaptation by entropy minimisation (Wang et al., ICLR 2021)."""
 
 import math
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
 
 from rotta.adapters.adam import adam
 from rotta.adapters.base import Adapter, check_between, descend, exact_entropy
+from rotta.adapters.common import CommonOptions
 from rotta.nn.batch_stats import trainable_on_batch_statistics
 
 
@@ -20,6 +22,7 @@ class TENT(Adapter):
         net: A classifier with normalisation layers; it is not changed.
         num_classes: C, the number of its outputs.
         lr: Learning rate of Adam.
+        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has no normalisation layer with γ and β.
@@ -34,8 +37,15 @@ class TENT(Adapter):
     LEARNS_FROM_ITS_PREDICTION = True
     PASSES = 2
 
-    def __init__(self, net: nn.Module, num_classes: int, *, lr: float = 1e-3) -> None:
-        super().__init__(net, num_classes)
+    def __init__(
+        self,
+        net: nn.Module,
+        num_classes: int,
+        *,
+        lr: float = 1e-3,
+        **common: Unpack[CommonOptions],
+    ) -> None:
+        super().__init__(net, num_classes, **common)
         check_between(0, math.inf, lr=lr)
         self.net, trained = trainable_on_batch_statistics(net)
         self.optimiser = adam(trained, lr)

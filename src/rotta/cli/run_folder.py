@@ -1,9 +1,13 @@
 """Where a run goes: a folder of its own, in which nothing is written over."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-FILES = ("result.json", "stream.png", "report.html")
+REQUEST = "run.json"
+CHECKPOINTS = "checkpoints"
+FILES = ("result.json", REQUEST, "stream.png", "report.html")
 _MOST_SEEDS_IN_A_NAME = 5
 
 
@@ -46,6 +50,28 @@ def claim(wanted: Path | None, name: str) -> Path:
         raise ValueError(
             f"cannot make the folder of the run ({error}): give --out another place"
         ) from error
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Within, no other process works on a run whose request is written.
+
+    Raises:
+        ValueError: Another one does.
+    """
+    if sys.platform == "win32":  # knows no such locks
+        yield
+        return
+    import fcntl
+
+    with (folder / REQUEST).open("rb+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ValueError(
+                f"another process is working on {folder}: wait for it to end, or end it"
+            ) from error
+        yield
 
 
 def run_name(dataset: str, setting: str, seeds: Sequence[int]) -> str:

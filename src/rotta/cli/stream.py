@@ -27,10 +27,8 @@ def stream(
             metavar="NAMES",
         ),
     ] = "steady",
-    length: Annotated[int, typer.Option(help="Samples of a burst or a freeze.")] = 200,
-    imbalance: Annotated[
-        float, typer.Option(help="Of the first class to the last, for long-tail.")
-    ] = 100.0,
+    length: options.Length = 200,
+    imbalance: options.Imbalance = 100.0,
     order: options.Order = None,
     severity: options.Severity = 5,
     split: options.Split = "test",

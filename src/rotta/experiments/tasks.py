@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -80,8 +81,8 @@ class Identity(NamedTuple):
 
 def identity_of(config: Mapping[str, Any], method: str, seed: int) -> Identity:
     """That of a finished walk, by what its result states."""
-    stated = {name: config[name] for name in Identity._fields if name in config}
-    return Identity(**{**stated, "order": tuple(config["order"]), "method": method, "seed": seed})
+    own: dict[str, Any] = {"order": tuple(config["order"]), "method": method, "seed": seed}
+    return Identity(**{name: config[name] for name in Identity._fields if name not in own}, **own)
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,6 @@ class Walked:
 
 def prepare(task: SourceTask, tell: Callable[[Look], None] | None = None) -> float:
     """Train a source model unless it is there; its error on its own domain's test images."""
-    _compute_alike(task.device)
     name, seed = f"training {task.training.name}", task.training.seed
     start = last_look = time.monotonic()
 
@@ -117,7 +117,8 @@ def prepare(task: SourceTask, tell: Callable[[Look], None] | None = None) -> flo
             tell(Look(name, seed, steps, total, math.nan, now - start))
             last_look = now
 
-    return source_error(train_source(task.training, task.device, progress))
+    with _one_thread(task.device):
+        return source_error(train_source(task.training, task.device, progress))
 
 
 def perform(walk: Walk, tell: Callable[[Look], None] | None = None) -> Walked:
@@ -126,7 +127,11 @@ def perform(walk: Walk, tell: Callable[[Look], None] | None = None) -> Walked:
     Raises:
         WalkFailed: The method raised.
     """
-    _compute_alike(walk.device)
+    with _one_thread(walk.device):
+        return _performed(walk, tell)
+
+
+def _performed(walk: Walk, tell: Callable[[Look], None] | None) -> Walked:
     variant = walk.variant
     data = _dataset(
         variant.dataset, variant.split, walk.limit, variant.image_size, device=walk.device
@@ -161,10 +166,16 @@ def perform(walk: Walk, tell: Callable[[Look], None] | None = None) -> Walked:
     return Walked(replace(end.result, bank=None), config, choice.settings, origin)
 
 
-def _compute_alike(device: str) -> None:
-    """Sums of one thread and of several differ in the last bit, and walks with them."""
+@contextmanager
+def _one_thread(device: str) -> Iterator[None]:
+    """On the CPU: sums of one thread and of several differ in the last bit, and walks with them."""
+    before = torch.get_num_threads()
     if device == "cpu":
         torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @lru_cache(maxsize=_DATASETS_KEPT)

@@ -3,5 +3,6 @@
 from rotta.metrics.bank_log import BankLog, Memory
 from rotta.metrics.course import Course
 from rotta.metrics.error_rates import ErrorRates
+from rotta.metrics.visit_errors import VisitErrors
 
-__all__ = ["BankLog", "Course", "ErrorRates", "Memory"]
+__all__ = ["BankLog", "Course", "ErrorRates", "Memory", "VisitErrors"]

@@ -1,6 +1,7 @@
 """What a method's memory bank held, at chosen moments of the walk."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -58,3 +59,13 @@ class BankLog:
     def age(self) -> list[float]:
         """Mean age at each note; 0 for an empty bank."""
         return [float(age) for age in self._age]
+
+    def state(self) -> dict[str, Any]:
+        """All notes, for :meth:`restore`."""
+        return {"samples": self.samples, "counts": self._counts, "age": self._age}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from the notes of another."""
+        self.samples = list(state["samples"])
+        self._counts = list(state["counts"])
+        self._age = list(state["age"])

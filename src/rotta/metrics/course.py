@@ -1,7 +1,9 @@
 """How error, certainty and the predicted classes develop along the stream."""
 
 import math
+from collections.abc import Mapping
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -77,6 +79,24 @@ class Course:
         most = math.log(max(2, counts.shape[1]))
         balance: list[float] = (entropy / most).clamp(0, 1).tolist()
         return balance
+
+    def state(self) -> dict[str, Any]:
+        """What was counted, for :meth:`restore`."""
+        return {
+            "batches_done": self._batches_done,
+            "sizes": self._sizes,
+            "wrong": self._wrong,
+            "entropy": self._entropy,
+            "predicted": self._predicted,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what another counted on the same walk."""
+        self._batches_done = state["batches_done"]
+        self._sizes = list(state["sizes"])
+        self._wrong.copy_(state["wrong"])
+        self._entropy.copy_(state["entropy"])
+        self._predicted.copy_(state["predicted"])
 
     def _means(self, sums: Tensor) -> list[float]:
         totals = sums[: len(self._sizes)].tolist()

@@ -1,6 +1,6 @@
 """How often a method was wrong in each of several groups: domains, or classes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -39,3 +39,12 @@ class ErrorRates:
         """Mean of the groups' errors in percent, as the paper's tables state it for domains."""
         errors = self.percent().values()
         return sum(errors) / len(errors) if errors else float("nan")
+
+    def state(self) -> dict[str, Tensor]:
+        """The counts, for :meth:`restore`."""
+        return {"seen": self._seen, "wrong": self._wrong}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from the counts of others over the same groups."""
+        self._seen.copy_(state["seen"])
+        self._wrong.copy_(state["wrong"])

@@ -19,6 +19,8 @@ def stays(result: Result, num_samples: int) -> list[Stay]:
     """
     order, visits = result.config.get("order") or [], result.config.get("visits") or 1
     sizes = result.config.get("domain_sizes") or []
+    if result.config.get("arrival") == "mixed":  # domains alternate: there are no borders
+        return []
     if not order or len(sizes) != len(order) or sum(sizes) * visits != num_samples:
         return []
     borders = pairwise(accumulate(sizes * visits, initial=0))

@@ -1,0 +1,170 @@
+"""Where a walk is, on the disk: it can be killed, and goes on from there."""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from rotta.adapters import Adapter
+from rotta.models.checksum import checksum
+from rotta.saving import changed_state, restore_state
+from rotta.state_file import read_state, write_state
+from rotta.streams import Stream
+
+SECONDS_BETWEEN = 60.0
+"""Two checkpoints, unless somebody says otherwise: so much is done again at most."""
+_KIND = "checkpoint of a walk"
+
+
+class Resumable(Protocol):
+    """What gathers something on a walk."""
+
+    def state(self) -> Any:
+        """All of it, as tensors, numbers and what holds them."""
+
+    def restore(self, state: Any) -> None:
+        """Go on from what another had gathered."""
+
+
+class Checkpoint:
+    """The file of one walk, written anew after so many seconds.
+
+    Args:
+        path: Of the file.
+        model: The method that walks.
+        every: Seconds between two checkpoints; ``math.inf`` for none.
+        network: The checksum of the model's network, if it is known already.
+
+    Example:
+        >>> import rotta, tempfile
+        >>> from rotta.walk import walk
+        >>> stream = rotta.Stream(rotta.load_dataset("digits"), batch_size=300)
+        >>> model = rotta.adapt(rotta.load_source("digits"), "tent")
+        >>> checkpoint = Checkpoint(Path(tempfile.mkdtemp()) / "tent.safetensors", model, every=0)
+        >>> walked = walk(model, stream, checkpoint=checkpoint)
+        >>> checkpoint.remove()  # or the next walk would begin where this one was
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        model: Adapter,
+        every: float = SECONDS_BETWEEN,
+        network: str | None = None,
+    ) -> None:
+        self.path = path
+        self._model = model
+        self._every = every
+        self._network = network or checksum(model.source_net)
+        self._last = time.monotonic()
+
+    def resume(self, stream: Stream, parts: Mapping[str, Resumable]) -> int:
+        """Put all into the state of the file, if there is one.
+
+        Args:
+            stream: Along which the walk goes.
+            parts: What gathers something on the way.
+
+        Returns:
+            How many batches were done.
+
+        Raises:
+            ValueError: The file is damaged, or of another walk.
+        """
+        if not self.path.exists():
+            return 0
+        kept = read_state(self.path, _KIND)
+        another = f"{self.path} is the checkpoint of another walk"
+        for what, own in (("network", self._network), ("stream", _identity(stream))):
+            if kept[what] != own:
+                raise ValueError(f"{another}, with another {what}: remove it, or restore that")
+        try:
+            restore_state(self._model, kept["method"])
+        except ValueError as error:
+            raise ValueError(f"{another}: {error}, or remove the checkpoint") from error
+        for name, part in parts.items():
+            part.restore(kept["parts"][name])
+        batches: int = kept["batches"]
+        return batches
+
+    def is_due(self) -> bool:
+        """Whether the last one was long enough ago."""
+        return time.monotonic() - self._last >= self._every
+
+    def keep(self, batches: int, stream: Stream, parts: Mapping[str, Resumable]) -> None:
+        """Write the file.
+
+        Args:
+            batches: How many are done.
+            stream: Along which the walk goes.
+            parts: What gathers something on the way.
+
+        Raises:
+            OSError: It cannot be written; the one before is untouched.
+        """
+        content = {
+            "network": self._network,
+            "stream": _identity(stream),
+            "method": changed_state(self._model),
+            "parts": {name: part.state() for name, part in parts.items()},
+            "batches": batches,
+        }
+        write_state(self.path, _KIND, content)
+        self._last = time.monotonic()
+
+    def remove(self) -> None:
+        """Delete the file, if there is one: the walk is over."""
+        self.path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Those of a comparison, in a folder: a file for each walk that is under way."""
+
+    folder: Path
+    every: float = SECONDS_BETWEEN
+    """Seconds between two of the same walk."""
+
+    def of(self, label: str, seed: int, model: Adapter, network: str) -> Checkpoint:
+        """That of a walk.
+
+        Args:
+            label: Of the method, with its options.
+            seed: Of the stream.
+            model: The method.
+            network: The checksum of its network.
+        """
+        return Checkpoint(self._path(label, seed), model, self.every, network)
+
+    def remove(self, label: str, seed: int) -> None:
+        """Delete that of a walk which is over, if there is one, and the folder with the last."""
+        path = self._path(label, seed)
+        path.unlink(missing_ok=True)
+        for half_written in self.folder.glob(f".{path.name}.*"):  # somebody was killed over it
+            half_written.unlink(missing_ok=True)
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def _path(self, label: str, seed: int) -> Path:
+        # options may be longer than a file's name, and hold what no file's name may hold
+        options = hashlib.sha256(label.encode()).hexdigest()[:8]
+        return self.folder / f"{label.partition(':')[0]}-{options}-seed{seed}.safetensors"
+
+
+def _identity(stream: Stream) -> dict[str, Any]:
+    """What tells a stream from others over the same dataset."""
+    return {
+        "setting": stream.setting.name,
+        "delta": stream.delta,
+        "domains": stream.domains,
+        "severity": stream.severity,
+        "visits": stream.visits,
+        "batch_size": stream.batch_size,
+        "seed": stream.seed,
+        "arrival": stream.arrival.name,
+        "length": stream.length,
+        "imbalance": stream.imbalance,
+        "batches": len(stream),
+    }

@@ -1,0 +1,107 @@
+"""What a run was asked for, in its folder: whoever finds it broken off can go on with it."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rotta.atomic import replacing
+from rotta.cli.run_folder import REQUEST
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of ``rotta run``, with what was left open settled."""
+
+    dataset: str
+    source: str | None
+    methods: str
+    setting: str
+    delta: float
+    arrival: str
+    length: int
+    imbalance: float
+    order: str | None
+    severity: int
+    visits: int
+    batch_size: int
+    seeds: list[int]
+    limit: int | None
+    split: str
+    image_size: int | None
+    frost: str | None
+    device: str
+    jobs: int
+    threads: int
+    """Of each walk on the CPU: sums of one and of several differ in their last digits."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A run that was begun: what was asked for, and what its results depend on besides."""
+
+    request: Request
+    provenance: Mapping[str, Any]
+    weights: str
+    """The checksum of the source network."""
+
+    def write(self, folder: Path) -> None:
+        """Write it into the run's folder."""
+        stored = {"format": _FORMAT, **asdict(self)}
+        if math.isinf(self.request.delta):
+            stored["request"]["delta"] = None  # JSON has no infinity
+        with replacing(folder / REQUEST) as temporary:
+            temporary.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> "Begun":
+        """Read it.
+
+        Raises:
+            ValueError: There is none, or it cannot be read; the message says what to do.
+        """
+        path = folder / REQUEST
+        if not path.is_file():
+            raise ValueError(f"there is no {path}: --resume takes the folder of a run")
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            number, request = stored["format"], dict(stored["request"])
+            if number == _FORMAT and set(request) == {field.name for field in fields(Request)}:
+                if request["delta"] is None:
+                    request["delta"] = math.inf
+                return cls(Request(**request), dict(stored["provenance"]), stored["weights"])
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"{path} is damaged ({error}): start a new run") from error
+        raise ValueError(f"{path} was written by another version of rotta: resume with that one")
+
+    def check_unchanged(
+        self, versions: Mapping[str, str], data: Mapping[str, str], weights: str
+    ) -> None:
+        """Refuse to go on where the rest of the results would not fit to the first.
+
+        Args:
+            versions: Of the packages, now.
+            data: The dataset's record of its files.
+            weights: The checksum of the source network.
+
+        Raises:
+            ValueError: One of them is not as it was.
+        """
+        begun = self.provenance
+        for package, version in begun["versions"].items():
+            if versions.get(package) != version:
+                raise ValueError(
+                    f"the run was begun with {package} {version}, and this is "
+                    f"{versions.get(package)}: install that, or start a new run"
+                )
+        if begun["data"] != dict(data):
+            raise ValueError("the dataset is not what it was when the run began: start a new run")
+        if self.weights != weights:
+            raise ValueError(
+                "the source model has not the weights that it had when the run began: put them "
+                "back, or start a new run"
+            )

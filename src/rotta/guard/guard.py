@@ -1,0 +1,232 @@
+"""The guard: looks at a method now and then, and puts it back when learning has harmed it."""
+
+import math
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from rotta.guard.events import ACTIONS, Event, rounded
+from rotta.guard.rule import MOST_LOST, EvidenceOfHarm
+from rotta.guard.signals import (
+    disagreement,
+    distance,
+    effective_classes,
+    gradient_norm,
+    histogram,
+    lost_belief,
+    mean_entropy,
+)
+from rotta.nn.to_host import ToHost
+
+LOOK_EVERY = 16
+"""Batches between two looks in good times; while there is any doubt, every batch is looked at."""
+SNAPSHOT_EVERY = 64
+"""Batches, at least, between two snapshots."""
+GRAVE = 0.2
+"""Share of belief lost, from which an alarm does not begin with a lower rate."""
+TOO_FAR = 3.0
+"""Distance of the parameters, in norms of those of the start, that nothing healthy learns."""
+LOWERED = 0.1
+"""By which every alarm multiplies the learning rate."""
+MOST_STEPS_DOWN = 3
+"""So often at most, so that there is a way back."""
+QUIET_PER_ALARM = 1000
+"""Batches without an alarm, for each alarm there was, after which the rate goes up by one step."""
+MOST_EVENTS = 256
+"""The oldest go first."""
+_FRESH = 0.25  # share of the newest look in the level and in the histograms
+
+
+class Guarded(Protocol):
+    """What a guard needs of a method."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether it learns anything at all."""
+
+    @property
+    def optimiser(self) -> torch.optim.Optimizer | None:
+        """Its optimiser, if it has one."""
+
+    def infer_unlearnt(self, x: Tensor) -> Tensor:
+        """Logits, (B, C), as if nothing had been learnt, normalised as now."""
+
+    def parameters(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Those of its own, now and at the start."""
+
+    def statistics(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Those that it tracks, now and at the start."""
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """A copy of the parameters and statistics that adapting changes."""
+
+    def put_back(self, snapshot: dict[str, Tensor] | None) -> None:
+        """Return to a snapshot, or to the start, with a fresh optimiser and an empty bank."""
+
+    def set_rate(self, factor: float) -> None:
+        """Learn with so many times the learning rate of the start."""
+
+
+class Guard:
+    """Watches one method: see ``docs/guard.md`` for what it sees and when it acts.
+
+    Attributes:
+        events: What it did, the newest last.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._evidence = EvidenceOfHarm()
+        self._batches = 0
+        self._look_at = LOOK_EVERY
+        self._level: float | None = None  # of the score, over the last few looks
+        self._strikes = 0  # alarms since it was last known to be healthy
+        self._alarms = 0
+        self._steps_down = 0
+        self._quiet_since = 0
+        self._snapshot: dict[str, Tensor] | None = None
+        self._snapshot_at = 0
+        self._answers: Tensor | None = None  # (2, C): histograms of its answers and the reference's
+        self._signals: dict[str, float] = {}
+        self._was_finite: ToHost | bool = True
+
+    def may_learn(self, method: Guarded) -> bool:
+        """Whether the last batch left nothing behind that is not finite; else it is put back.
+
+        On a GPU that is read one batch late, when it has long arrived.
+        """
+        if self._finite():
+            return True
+        self._was_finite = True
+        self._alarm(method, "not finite", at_least="roll back")
+        return False
+
+    def look(self, method: Guarded, x: Tensor, logits: Tensor) -> None:
+        """Note a batch that was learnt from; compare with the reference if it is time.
+
+        Args:
+            method: What was called.
+            x: Images, (B, C, H, W).
+            logits: What it said about them before it learnt, (B, num_classes).
+        """
+        self._batches += 1
+        self._was_finite = ToHost(logits.isfinite().all())
+        if method.learns and self._batches >= self._look_at:
+            self._compare(method, x, logits.detach())
+            self._look_at = self._batches + (1 if self._in_doubt() else LOOK_EVERY)
+        if self._steps_down and self._batches - self._quiet_since >= self._quiet_needed():
+            self._raise_rate(method)
+
+    def _compare(self, method: Guarded, x: Tensor, logits: Tensor) -> None:
+        self._signals = self._seen(method, logits, method.infer_unlearnt(x))
+        broken = _what_is_broken(self._signals)
+        if broken is not None:
+            self._was_finite = True
+            self._alarm(method, broken, at_least="roll back")
+            return
+        score = self._signals["lost belief"]
+        before = score if self._level is None else self._level
+        self._level = before + _FRESH * (score - before)
+        self._evidence.add(score)
+        if self._evidence.is_enough:
+            grave = self._level > GRAVE
+            self._alarm(method, "lost belief", at_least=ACTIONS[1] if grave else ACTIONS[0])
+        elif self._level < MOST_LOST / 2:
+            self._certify(method)
+
+    def _in_doubt(self) -> bool:
+        """Whether an alarm was just raised, or one will be if it goes on like this."""
+        return self._strikes > 0 or self._signals["lost belief"] > MOST_LOST
+
+    def _seen(self, method: Guarded, logits: Tensor, reference: Tensor) -> dict[str, float]:
+        """All signals, in one copy to the host."""
+        new = torch.stack([histogram(logits), histogram(reference)])
+        held = self._answers
+        self._answers = new if held is None else torch.lerp(held.to(new), new, _FRESH)
+        values = {
+            "lost belief": lost_belief(logits, reference),
+            "disagreement": disagreement(logits, reference),
+            "entropy": mean_entropy(logits),
+            "entropy unlearnt": mean_entropy(reference),
+            "classes": effective_classes(self._answers[0]),
+            "classes unlearnt": effective_classes(self._answers[1]),
+            "parameter distance": distance(*method.parameters()),
+            "statistics distance": distance(*method.statistics()),
+            "gradient norm": gradient_norm(method.optimiser, logits),
+        }
+        numbers = torch.stack([value.to(logits) for value in values.values()]).tolist()
+        return dict(zip(values, numbers, strict=True))
+
+    def _certify(self, method: Guarded) -> None:
+        """It is healthy: strikes are forgotten, and this is where to roll back to."""
+        self._strikes = 0
+        if self._snapshot is None or self._batches - self._snapshot_at >= SNAPSHOT_EVERY:
+            self._snapshot, self._snapshot_at = method.snapshot(), self._batches
+
+    def _alarm(self, method: Guarded, cause: str, at_least: str) -> None:
+        severity = min(max(self._strikes, ACTIONS.index(at_least)), len(ACTIONS) - 1)
+        if ACTIONS[severity] == "roll back" and self._snapshot is None:
+            severity = ACTIONS.index("reset")
+        action = ACTIONS[severity]
+        if action == "reset":
+            self._snapshot = None
+        if action != "lower the rate":
+            method.put_back(self._snapshot)
+            self._answers, self._level = None, None
+        self._strikes = severity + 1
+        self._alarms += 1
+        self._steps_down = min(self._steps_down + 1, MOST_STEPS_DOWN)
+        self._note(action, cause)
+        method.set_rate(LOWERED**self._steps_down)
+        self._evidence.forget()
+        self._quiet_since = self._batches
+        self._look_at = self._batches + 1
+
+    def _raise_rate(self, method: Guarded) -> None:
+        self._steps_down -= 1
+        self._quiet_since = self._batches
+        self._note("raise the rate", "healthy again")
+        method.set_rate(LOWERED**self._steps_down)
+
+    def _quiet_needed(self) -> int:
+        return QUIET_PER_ALARM * self._alarms
+
+    def _note(self, action: str, cause: str) -> None:
+        event = Event(
+            batch=self._batches,
+            action=action,
+            cause=cause,
+            evidence=float(f"{self._evidence.value:.5g}"),
+            rate=float(f"{LOWERED**self._steps_down:.5g}"),
+            signals=rounded(self._signals),
+        )
+        self.events = [*self.events, event][-MOST_EVENTS:]
+
+    def _finite(self) -> bool:
+        if isinstance(self._was_finite, ToHost):
+            self._was_finite = bool(self._was_finite.read())
+        return self._was_finite
+
+    def state(self) -> dict[str, Any]:
+        """All that it remembers, as plain values and tensors."""
+        self._finite()  # read what is on its way
+        plain = {name: value for name, value in self.__dict__.items() if name != "_evidence"}
+        return {**plain, "_evidence": self._evidence.value}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy takes over what was on its way to the host."""
+        self._finite()
+        return self.__dict__
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Continue from there."""
+        self.__dict__.update({n: value for n, value in state.items() if n != "_evidence"})
+        self._evidence.value = state["_evidence"]
+
+
+def _what_is_broken(signals: dict[str, float]) -> str | None:
+    """The cause for an alarm that needs no further evidence, if there is one."""
+    if not all(math.isfinite(value) for value in signals.values()):
+        return "not finite"
+    return "too far" if signals["parameter distance"] > TOO_FAR else None

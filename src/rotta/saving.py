@@ -1,0 +1,190 @@
+"""Methods on the disk: all that adapting has changed, and nothing that the network has anyway."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rotta.adapters import METHODS, Adapter
+from rotta.adapters.common import defaults_of
+from rotta.adapters.methods import lookup_options
+from rotta.models.checksum import checksum
+from rotta.registry import lookup
+from rotta.state_file import read_state, write_state
+from rotta.versions import __version__
+
+_KIND = "method"
+_NO_OPTIONS = ("method", "num_classes")  # in what a method says about how it was built
+
+
+def save(model: Adapter, path: str | Path) -> None:
+    """Write a method's state, to be continued with :func:`load`.
+
+    Weights that the method shares with the network are not in the file, only their checksum. The
+    file is written completely or not at all: if the process dies meanwhile, the old one is there.
+
+    Args:
+        model: A method of :data:`METHODS`, anywhere in a stream.
+        path: Of the file; should end in ``.safetensors``.
+
+    Raises:
+        OSError: It cannot be written; what was there before is untouched.
+        ValueError: The method is not in the table, so it could not be built again.
+
+    Example:
+        >>> import rotta, tempfile
+        >>> net, x = rotta.load_source("digits"), torch.rand(100, 3, 32, 32)
+        >>> model = rotta.adapt(net, "rotta")
+        >>> _ = model(x)
+        >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> save(model, path)
+        >>> torch.equal(load(path, net)(x), model(x))
+        True
+    """
+    content = {
+        "rotta": __version__,
+        "method": _name_of(model),
+        "num_classes": model.num_classes,
+        "options": _options_of(model),
+        "free": _free_options_of(model),
+        "network": checksum(model.source_net),
+        "state": changed_state(model),
+    }
+    write_state(Path(path), _KIND, content)
+
+
+def load(path: str | Path, net: nn.Module, **options: Any) -> Adapter:
+    """Build a saved method around its network, as if it had never stopped.
+
+    Args:
+        path: Of a file that :func:`save` wrote, on whichever device.
+        net: The network around which the method was built, on the device where it shall go on.
+        options: Those of the method that may change between two predictions, such as RoTTA's
+            ``precision`` and everyone's ``bad_input``; all are as they were saved if left out.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is damaged, newer than this version, of another network or no such file at
+            all; the message says what to do. The network is not changed in any case.
+    """
+    path = Path(path)
+    content = read_state(path, _KIND)
+    try:
+        name, num_classes, network = (content[n] for n in ("method", "num_classes", "network"))
+        fixed, free, state = (content[n] for n in ("options", "free", "state"))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} lacks its {error}: use an earlier copy of it") from error
+    kind = lookup(METHODS, name, "method")
+    lookup_options(name, {**fixed, **free})
+    may_change = {option: None for option in defaults_of(kind) if option not in fixed}
+    for option in options:
+        lookup(may_change, option, f"option of {name} that may change")
+    check_network(path, net, network)
+    model: Adapter = kind(net, num_classes, **fixed, **{**free, **options})
+    restore_state(model, state)
+    return model
+
+
+def check_network(path: Path, net: nn.Module, saved: str) -> None:
+    """Refuse a network that is not the one of which a file holds the changes.
+
+    Args:
+        path: Of the file, for the message.
+        net: The network.
+        saved: The checksum in the file.
+
+    Raises:
+        ValueError: It is another one.
+    """
+    own = checksum(net)
+    if own != saved:
+        raise ValueError(
+            f"{path} was saved with another network (its weights have the checksum {saved}, not "
+            f"{own}): load the weights of that time first"
+        )
+
+
+def changed_state(model: Adapter) -> dict[str, Any]:
+    """The state of a method without the weights that it shares with its network."""
+    shared = _shared_names(model)
+    return {name: value for name, value in model.state_dict().items() if name not in shared}
+
+
+def restore_state(model: Adapter, changed: Mapping[str, Any]) -> None:
+    """Put a method into a state that :func:`changed_state` gave, of whichever device.
+
+    Raises:
+        ValueError: It is the state of something else.
+    """
+    shared = _shared_names(model)
+    own = {name: value for name, value in model.state_dict().items() if name in shared}
+    try:
+        state = {**own, **changed}
+        state["_extra_state"] = _as_built(state["_extra_state"], model)
+        model.load_state_dict(state)
+    except (RuntimeError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(
+            f"this is not the state of {type(model).__name__} ({error}): build the method as it "
+            "was built when the state was saved"
+        ) from error
+    for name in model.STATE:
+        optimiser = getattr(model, name)
+        if isinstance(optimiser, torch.optim.Optimizer):
+            _lay_out_as_the_parameters(optimiser)
+
+
+def _shared_names(model: Adapter) -> set[str]:
+    """What lies in the memory of the network, which no method changes."""
+    addresses = {p.data_ptr() for p in model.source_net.parameters() if p.numel()}
+    return {
+        name
+        for name, value in model.state_dict().items()
+        if isinstance(value, Tensor) and value.data_ptr() in addresses
+    }
+
+
+def _name_of(model: Adapter) -> str:
+    for name, kind in METHODS.items():
+        if type(model) is kind:
+            return name
+    raise ValueError(
+        f"{type(model).__name__} is not in rotta.METHODS, by which it would be built again: add "
+        "it there, or save its state_dict() yourself"
+    )
+
+
+def _options_of(model: Adapter) -> dict[str, Any]:
+    """Those that are part of its state: with others it could not go on."""
+    return {name: value for name, value in model.built.items() if name not in _NO_OPTIONS}
+
+
+def _free_options_of(model: Adapter) -> dict[str, Any]:
+    """Those that may differ, as far as the method still knows them."""
+    free = {
+        name: getattr(model, name)
+        for name in defaults_of(type(model))
+        if name not in model.built and hasattr(model, name)
+    }
+    generator: torch.Generator | None = getattr(model, "generator", None)
+    return free if generator is None else {**free, "seed": generator.initial_seed()}
+
+
+def _as_built(extra: Mapping[str, Any], model: Adapter) -> dict[str, Any]:
+    """Whether the number of classes came by its place or by its name makes no difference."""
+    saved, own = (
+        {name: value for name, value in built.items() if name != "num_classes"}
+        for built in (extra["built"], model.built)
+    )
+    return {**extra, "built": model.built} if saved == own else dict(extra)
+
+
+@torch.no_grad()
+def _lay_out_as_the_parameters(optimiser: torch.optim.Optimizer) -> None:
+    """A fused optimiser goes through memory, and takes for granted that all of it is laid out
+    alike; a file knows one layout only."""
+    for parameter, moments in optimiser.state.items():
+        for name, value in moments.items():
+            if isinstance(value, Tensor) and value.shape == parameter.shape:
+                moments[name] = torch.empty_like(parameter).copy_(value)

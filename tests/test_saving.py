@@ -1,0 +1,246 @@
+"""A method that is saved and loaded goes on as if it had never stopped, whichever it is."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+sys.path.append(str(Path(__file__).parent / "adapters"))
+
+from small_methods import SEEDED, fingerprint, images, make, same, small_net, stream, usual, walk
+
+import rotta
+from rotta import saving
+from rotta.adapters import METHODS
+from rotta.adapters.adam import adam
+from rotta.models import build
+from rotta.state_file import read_state, write_state
+
+every_method = pytest.mark.parametrize("name", METHODS)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "model.safetensors"
+
+
+@every_method
+@pytest.mark.parametrize("batches", [0, 3, 5])
+def test_it_goes_on_bit_by_bit(name: str, batches: int, file: Path) -> None:
+    """Before the first batch, between two updates, and after several."""
+    model = make(name)
+    walk(model, stream()[:batches])
+    rotta.save(model, file)
+    net = small_net()
+    weights = fingerprint(net.state_dict())
+    loaded = rotta.load(file, net)
+    assert type(loaded) is METHODS[name]
+    assert fingerprint(loaded.state_dict()) == fingerprint(model.state_dict())
+    assert same(walk(loaded, stream()[batches:]), usual(name)[batches:])
+    assert fingerprint(net.state_dict()) == weights
+    loaded.reset()
+    assert same(walk(loaded, stream()), usual(name))
+
+
+@every_method
+def test_saving_changes_nothing_and_many_savings_lead_on(name: str, file: Path) -> None:
+    model = make(name)
+    predicted = []
+    for x in stream():
+        predicted.append(model(x))
+        before = fingerprint(model.state_dict())
+        rotta.save(model, file)
+        assert fingerprint(model.state_dict()) == before
+        model = rotta.load(file, small_net())
+    assert same(predicted, usual(name))
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_reset_after_loading_has_the_seed_of_then(name: str, file: Path) -> None:
+    model = make(name, seed=5)
+    expected = walk(model, stream())
+    rotta.save(model, file)
+    loaded = rotta.load(file, small_net())
+    loaded.reset()
+    assert same(walk(loaded, stream()), expected)
+
+
+def test_options_are_those_of_then(file: Path) -> None:
+    """Also those that a method keeps only as what it made of them."""
+    model = make("cotta", passes=3, passes_at_once=1, restore=0.5, bad_input="skip")
+    rotta.save(model, file)
+    loaded = rotta.load(file, small_net())
+    assert isinstance(loaded, rotta.CoTTA)
+    assert (loaded.passes, loaded.passes_at_once, loaded.restore) == (3, 1, 0.5)
+    assert loaded.bad_input == "skip"
+    assert loaded.built == model.built
+    assert rotta.load(file, small_net(), passes_at_once=3, seed=1).passes_at_once == 3
+    with pytest.raises(ValueError, match=r"option of cotta that may change 'passes'.*seed"):
+        rotta.load(file, small_net(), passes=2)
+
+
+def test_the_number_of_classes_may_have_come_by_name(file: Path) -> None:
+    rotta.save(rotta.TENT(small_net(), num_classes=10, lr=0.5), file)
+    assert rotta.load(file, small_net()).num_classes == 10
+
+
+@pytest.mark.parametrize("guard", [False, True])
+def test_a_poor_stream_leaves_its_traces_in_the_file(guard: bool, file: Path) -> None:
+    model = make("rotta", bad_input="skip", guard=guard)
+    walk(model, stream()[:3])
+    bad = images(4)
+    bad[0] = torch.nan
+    model(bad)
+    rotta.save(model, file)
+    loaded = rotta.load(file, small_net())
+    assert loaded.skipped == model.skipped
+    assert fingerprint(loaded.state_dict()) == fingerprint(model.state_dict())
+    assert same(walk(loaded, stream()[3:]), walk(model, stream()[3:]))
+
+
+def test_the_file_holds_what_changes_and_little_else(file: Path) -> None:
+    net = build("wrn-28-10", 10, seed=0)
+    model = rotta.adapt(net, "rotta")
+    model(torch.rand(1, 3, 32, 32))
+    rotta.save(model, file)
+    assert sum(p.numel() for p in net.parameters()) * 4 > 140e6
+    assert file.stat().st_size < 2e6
+
+
+def test_a_network_in_another_layout_goes_on_with_moments_in_its_own(file: Path) -> None:
+    """A fused optimiser walks through memory: mixed layouts would pair wrong numbers."""
+    model = make("cotta", small_net().to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+    walk(model, stream()[:3])
+    rotta.save(model, file)
+    plain = rotta.load(file, small_net())
+    last = rotta.load(file, small_net().to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+    for loaded in (last, plain):
+        assert isinstance(loaded, rotta.CoTTA)
+        assert fingerprint(loaded.state_dict()) == fingerprint(model.state_dict())
+        for p, moments in loaded.optimiser.state.items():
+            assert moments["exp_avg"].stride() == p.stride()
+    assert same(walk(last, stream()[3:]), walk(model, stream()[3:]))
+
+
+def test_what_that_guards_against_is_real() -> None:
+    p = nn.Parameter(torch.arange(36.0).view(2, 3, 2, 3).to(memory_format=torch.channels_last))
+    twin = nn.Parameter(p.detach().clone())
+    for parameter, laid_out in ((p, False), (twin, True)):
+        optimiser = adam([parameter], lr=1.0)
+        for _ in range(2):
+            parameter.grad = parameter.detach().square()
+            optimiser.step()
+            moments = optimiser.state[parameter]
+            moments["exp_avg"] = moments["exp_avg"].contiguous()
+            if laid_out:
+                saving._lay_out_as_the_parameters(optimiser)
+    assert not torch.equal(p, twin)
+
+
+# Files that do not belong
+
+
+@every_method
+def test_another_network_is_refused(name: str, file: Path) -> None:
+    rotta.save(make(name), file)
+    other = build("wrn-10-1", 10, seed=99)
+    before = fingerprint(other.state_dict())
+    with pytest.raises(ValueError, match=r"another network .* load the weights of that time"):
+        rotta.load(file, other)
+    assert fingerprint(other.state_dict()) == before
+    with pytest.raises(ValueError, match="another network"):
+        rotta.load(file, build("resnet-18", 10))
+
+
+class Unlisted(rotta.Source):
+    """Not in the table of methods."""
+
+
+def test_a_method_that_could_not_be_built_again_is_not_saved(file: Path) -> None:
+    with pytest.raises(ValueError, match=r"Unlisted is not in rotta\.METHODS"):
+        rotta.save(Unlisted(small_net(), 10), file)
+    assert not file.exists()
+
+
+def tampered(file: Path, change: Any) -> None:
+    """As another version might have written it: whole, and different."""
+    content = read_state(file, "method")
+    change(content)
+    write_state(file, "method", content)
+
+
+CHANGES: dict[str, tuple[Any, str]] = {
+    "unknown method": (lambda c: c.update(method="rota"), "did you mean 'rotta'"),
+    "unknown option": (lambda c: c["options"].update(alfa=1.0), "did you mean 'alpha'"),
+    "other option": (lambda c: c["options"].update(alpha=0.5), "saved with alpha=0.05"),
+    "no options": (lambda c: c.pop("options"), "lacks its 'options'"),
+    "no classes": (lambda c: c.update(num_classes=0), "num_classes"),
+    "no state": (lambda c: c.update(state={}), "not the state of RoTTA"),
+    "options of one kind": (lambda c: c["free"].update(alfa=1.0), "did you mean 'alpha'"),
+    "other method": (lambda c: c.update(method="tent"), "unknown option of tent"),
+    "half a state": (lambda c: c["state"].pop("bank.label"), "not the state of the same method"),
+    "other shape": (lambda c: c["state"].update({"bank.label": torch.ones(3)}), "another shape"),
+    "no optimiser": (
+        lambda c: c["state"]["_extra_state"]["optimiser"].pop("param_groups"),
+        "not the state of RoTTA",
+    ),
+    "generator of nothing": (
+        lambda c: c["state"]["_extra_state"].update(generator=torch.zeros(3, dtype=torch.uint8)),
+        "not the state of RoTTA",
+    ),
+    "not even a state": (lambda c: c.update(state=3), "not the state of RoTTA"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_whole_file_of_something_else_is_refused(change: str, file: Path) -> None:
+    model = make("rotta")
+    walk(model, stream()[:3])
+    rotta.save(model, file)
+    how, message = CHANGES[change]
+    tampered(file, how)
+    net = small_net()
+    before = fingerprint(net.state_dict())
+    with pytest.raises(ValueError, match=message):
+        rotta.load(file, net)
+    assert fingerprint(net.state_dict()) == before
+
+
+def test_a_weight_file_is_no_saved_method(tmp_path: Path) -> None:
+    from rotta.models.checkpoint import save_weights
+
+    save_weights(tmp_path / "w.safetensors", small_net(), {"arch": "wrn-10-1"})
+    with pytest.raises(ValueError, match="no whole file that rotta has saved"):
+        rotta.load(tmp_path / "w.safetensors", small_net())
+
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@needs_cuda
+@every_method
+@pytest.mark.parametrize(("there", "here"), [("cuda", "cpu"), ("cpu", "cuda"), ("cuda", "cuda")])
+def test_it_goes_on_on_another_device(name: str, there: str, here: str, file: Path) -> None:
+    model = make(name, small_net().to(there))
+    walk(model, [x.to(there) for x in stream()[:3]])
+    rotta.save(model, file)
+    loaded = rotta.load(file, small_net().to(here))
+    assert all(t.device.type == here for t in _tensors(loaded))
+    assert fingerprint(_by_value(loaded)) == fingerprint(_by_value(model))
+    rest = [loaded(x.to(here)).cpu() for x in stream()[3:]]
+    expected = [model(x.to(there)).cpu() for x in stream()[3:]]
+    if here == there:
+        assert same(rest, expected)
+    for a, b in zip(rest, expected, strict=True):
+        assert torch.allclose(a, b, atol=1e-2)
+
+
+def _tensors(model: rotta.Adapter) -> list[Tensor]:
+    return [t for t in model.state_dict().values() if isinstance(t, Tensor)]
+
+
+def _by_value(model: rotta.Adapter) -> dict[str, Tensor]:
+    return {name: t.cpu() for name, t in model.state_dict().items() if isinstance(t, Tensor)}
