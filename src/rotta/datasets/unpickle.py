@@ -46,10 +46,10 @@ def unpickle(content: bytes, *, name: str) -> Any:
     Example:
         >>> unpickle(pickle.dumps({"labels": [3, 8]}), name="test_batch")
         {'labels': [3, 8]}
-        >>> unpickle(pickle.dumps(print), name="test_batch")
+        >>> unpickle(pickle.dumps(len), name="test_batch")
         Traceback (most recent call last):
         ...
-        ValueError: test_batch was refused: it asks for builtins.print; a CIFAR file holds ...
+        ValueError: test_batch was refused: it asks for builtins.len; a CIFAR file holds ...
     """
     try:
         return _ArraysOnly(io.BytesIO(content), encoding="latin1").load()
