@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
 
 import typer
 from rich.console import Console
@@ -43,6 +45,23 @@ def progress_bar(what: str) -> Iterator[Progress]:
         yield progress
     finally:
         bar.stop()
+
+
+class Display:
+    """Something with a bar, which is gone when the block is left."""
+
+    _bar: Bar
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
 
 
 class Stopped(Exception):

@@ -1,19 +1,19 @@
 """How experiments look while they are run."""
 
 import math
-from types import TracebackType
+from typing import Self
 
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from rotta.cli.console import errors
+from rotta.cli.console import Display, errors
 from rotta.comparison import Look
 from rotta.experiments.engines import Broken
 from rotta.experiments.tasks import SourceTask, Walk, Walked
 
 
-class GridLive:
+class GridLive(Display):
     """A bar over all walks with a line of what is under way; elsewhere a line per finished walk.
 
     Args:
@@ -35,18 +35,10 @@ class GridLive:
         self._walks, self._done = walks, 0
         self._task = self._bar.add_task("walks", total=walks, state="")
 
-    def __enter__(self) -> "GridLive":
+    def __enter__(self) -> Self:
         if self._walks:
             self._bar.start()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def look(self, look: Look) -> None:
         """Show where one of the walks is."""

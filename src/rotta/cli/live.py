@@ -1,19 +1,18 @@
 """How a comparison looks while it goes on."""
 
 from statistics import fmean
-from types import TracebackType
 
 from rich.markup import escape
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from rotta.cli.console import errors
+from rotta.cli.console import Display, errors
 from rotta.comparison import Failed, Finished, Look
 
 _BAR_WIDTH = 24  # leaves room for a long label in 80 columns
 
 
-class Live:
+class Live(Display):
     """A row per method on a terminal; elsewhere a line per finished walk.
 
     Args:
@@ -32,17 +31,6 @@ class Live:
         )
         self._rows = {label: _Row(self._bar, label, seeds) for label in labels}
         self._images = self._bar.add_task("making images", total=None, visible=False, state="")
-
-    def __enter__(self) -> "Live":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def rest(self) -> None:
         """Show nothing, and have no thread that does, until there is news."""

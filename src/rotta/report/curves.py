@@ -3,15 +3,16 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rotta.atomic import replacing
 from rotta.report.beside import Entry
 from rotta.report.names import emphasised, method_name
+from rotta.report.picture_file import picture_path, save_picture
 from rotta.report.series import colours
 
 if TYPE_CHECKING:
@@ -81,19 +82,10 @@ def draw_curves(curves: Curves, path: str | Path) -> None:
         >>> path.exists()
         True
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".svg"):
-        raise ValueError(f"cannot draw to {path.name!r}: end the name in .png or .svg")
+    path = picture_path(path)
     if not curves.measured:
         raise ValueError(f"nothing of {curves.title!r} is measured: run its experiment first")
-
-    import matplotlib as mpl  # slow to import
-
-    # A fixed salt and no date: the same errors give the same file.
-    with mpl.rc_context({"svg.hashsalt": "rotta"}), replacing(path) as temporary:
-        metadata = {"Date": None} if suffix == ".svg" else None
-        figure(curves).savefig(temporary, format=suffix[1:], dpi=_DPI, metadata=metadata)
+    save_picture(path, partial(figure, curves), _DPI)
 
 
 @dataclass(frozen=True, eq=False)

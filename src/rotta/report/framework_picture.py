@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from rotta.atomic import replacing
 from rotta.report.diagram import (
     ACCENT,
     FAINT,
@@ -16,6 +15,7 @@ from rotta.report.diagram import (
     Point,
     Sheet,
 )
+from rotta.report.picture_file import picture_path, save_picture
 
 _DPI = 200  # 1,800 pixels, twice what a page shows
 _WIDTH, _HEIGHT = 9.0, 7.28  # inches, so that at 900 pixels a point of type is 1.4 pixels
@@ -52,17 +52,8 @@ def draw_framework(path: str | Path) -> None:
         >>> picture.exists()
         True
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".svg"):
-        raise ValueError(f"cannot draw to {path.name!r}: end the name in .png or .svg")
-
-    import matplotlib as mpl  # slow to import
-
-    # A fixed salt and no date: the same file every time.
-    with mpl.rc_context({"svg.hashsalt": "rotta"}), replacing(path) as temporary:
-        metadata = {"Date": None} if suffix == ".svg" else None
-        _sheet().figure.savefig(temporary, format=suffix[1:], dpi=_DPI, metadata=metadata)
+    path = picture_path(path)
+    save_picture(path, lambda: _sheet().figure, _DPI)
 
 
 def _sheet() -> Sheet:

@@ -1,13 +1,14 @@
 """The paper's picture of a test stream: which classes and which domains arrive when."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from rotta.atomic import replacing
 from rotta.report.domain_band import Band, domain_colours
+from rotta.report.picture_file import picture_path, save_picture
 from rotta.report.stream_row import Timeline, draw_classes, draw_domains, label
 from rotta.report.swatches import Colours, Swatches, class_colours
 
@@ -48,19 +49,10 @@ def draw_stream(streams: Sequence[HasTimeline | Timeline], path: str | Path) -> 
         ValueError: Nothing to draw, another suffix, or streams over different domains or classes,
             or of one arrival and different length.
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".svg"):
-        raise ValueError(f"cannot draw to {path.name!r}: end the name in .png or .svg")
+    path = picture_path(path)
     timelines = [s.timeline() if isinstance(s, HasTimeline) else s for s in streams]
     _check_comparable(timelines)
-
-    import matplotlib as mpl  # slow to import
-
-    # A fixed salt and no date: the same streams give the same file.
-    with mpl.rc_context({"svg.hashsalt": "rotta"}), replacing(path) as temporary:
-        metadata = {"Date": None} if suffix == ".svg" else None
-        _figure(timelines).savefig(temporary, format=suffix[1:], dpi=_DPI, metadata=metadata)
+    save_picture(path, partial(_figure, timelines), _DPI)
 
 
 def _check_comparable(timelines: Sequence[Timeline]) -> None:
