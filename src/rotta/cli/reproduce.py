@@ -285,6 +285,7 @@ def _show(experiment: "Experiment", out: Path, wanted: "Wanted") -> None:
     files = write_files(experiment, blocks, folder)
     grids = presented(experiment, blocks, limit).grids
     if grids and blocks:
+        say(grids[0].title + (", printed in brackets" if grids[0].printed else ""))
         output.print(beside_table(grids[0]))
     suffixes = ", ".join(dict.fromkeys(file.suffix for file in files))
     say(f"{experiment.name}: " + (f"{suffixes} files in {folder}" if files else "no results yet"))

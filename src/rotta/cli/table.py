@@ -44,10 +44,7 @@ def beside_table(grid: Grid) -> Table:
             paper = "" if entry.printed is None else f" ({entry.printed:.1f})"
             cells.append(measured + paper if entry.applies else "")
         lines.append((name, *cells))
-    table = _table([[escape(cell) for cell in line] for line in lines])
-    table.title = escape(grid.title) + (", printed in brackets" if grid.printed else "")
-    table.title_justify, table.title_style = "left", ""
-    return table
+    return _table([[escape(cell) for cell in line] for line in lines])
 
 
 def _lines(table: ComparisonTable, *averages: Sequence[str]) -> list[Sequence[str]]:

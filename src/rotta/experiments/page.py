@@ -56,7 +56,8 @@ def presented(experiment: Experiment, blocks: Blocks, limit: int | None) -> Pres
     shown = experiment.present(blocks)
     if limit is None:
         return shown
-    note = f" (quick: {limit:,} images per domain)"
+    word = "quick" if limit == QUICK_LIMIT else "a part"
+    note = f" ({word}: {limit:,} images per domain)"
     return replace(
         shown,
         grids=tuple(replace(grid, title=grid.title + note) for grid in shown.grids),
