@@ -3,7 +3,7 @@
 import copy
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
@@ -21,6 +21,7 @@ from rotta.adapters.input_check import (
     usable_images,
 )
 from rotta.adapters.learnt import Learnt, addresses
+from rotta.adapters.method_state import check_state, copied, load_optimiser, state_of
 from rotta.guard import Event, Guard
 from rotta.memory.bank import Bank
 
@@ -225,7 +226,7 @@ class Adapter(nn.Module, metaclass=_Method):
     def remember_start(self) -> None:
         """Note the state to which :meth:`reset` returns, if that has not been done yet."""
         if self._start is None:
-            self._start = _copied(self.state_dict(), keep=addresses(self.source_net))
+            self._start = copied(self.state_dict(), keep=addresses(self.source_net))
 
     @property
     def start(self) -> dict[str, Any]:
@@ -259,14 +260,14 @@ class Adapter(nn.Module, metaclass=_Method):
         """PyTorch's hook for :meth:`state_dict`: what ``STATE`` names, and the images' shape."""
         names = ("built", "_input_shape", "skipped", *self.STATE)
         names += ("_guard",) if self._guard is not None else ()
-        return {name: _state_of(getattr(self, name)) for name in names}
+        return {name: state_of(getattr(self, name)) for name in names}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """PyTorch's hook for :meth:`load_state_dict`."""
         for name, stored in copy.deepcopy(state).items():  # an optimiser would share its moments
             held = getattr(self, name)
             if isinstance(held, torch.optim.Optimizer):
-                _load_optimiser(held, stored)
+                load_optimiser(held, stored)
             elif isinstance(held, torch.Generator):
                 held.set_state(stored.cpu())
             elif isinstance(held, Guard):
@@ -286,7 +287,7 @@ class Adapter(nn.Module, metaclass=_Method):
             raise ValueError("a state is loaded as a whole: leave strict and assign as they are")
         self.remember_start()
         mine, shared = self.state_dict(), addresses(self.source_net)
-        _check_state(mine, state_dict, shared)
+        check_state(mine, state_dict, shared)
         # weights that are shared with the network are equal, and are not even touched
         own = {
             name: value
@@ -344,39 +345,6 @@ def exact_entropy(logits: Tensor) -> Tensor:
     return -(logits.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1)
 
 
-def descend(loss: Tensor, optimiser: torch.optim.Optimizer, scale: float | None = None) -> None:
-    """One step of gradient descent.
-
-    Args:
-        loss: Of no dimension.
-        optimiser: Fused, where a scale is given.
-        scale: By which gradients are multiplied on their way. If one goes beyond all bounds in
-            spite of it, no step is taken.
-
-    Raises:
-        ValueError: Nothing that is trained took part in the loss.
-    """
-    optimiser.zero_grad(set_to_none=True)
-    if loss.requires_grad:
-        loss.backward(None if scale is None else loss.new_full((), scale))  # type: ignore[no-untyped-call]
-    gradients = [p.grad for group in optimiser.param_groups for p in group["params"]]
-    if all(gradient is None for gradient in gradients):
-        raise ValueError(
-            "nothing that is trained took part in the prediction: the network reaches its layers "
-            "past the module tree (a plain list, a closure), where copying cannot follow. Hold "
-            "them as submodules"
-        )
-    if scale is not None:
-        norms = torch.stack(torch._foreach_norm([g for g in gradients if g is not None]))
-        # PyTorch's own hooks for gradients that were scaled: the optimiser's kernel reads them
-        optimiser.found_inf = 1 - norms.isfinite().all().float()  # type: ignore[attr-defined]
-        optimiser.grad_scale = loss.new_full((), scale)  # type: ignore[attr-defined]
-    recording = loss.is_cuda and torch.cuda.is_current_stream_capturing()
-    for group in optimiser.param_groups:
-        group["capturable"] = recording  # Adam wants to be told
-    optimiser.step()
-
-
 def check_between(low: float, high: float, **values: float) -> None:
     """Refuse a value outside of low … high by its name; NaN too."""
     for name, value in values.items():
@@ -390,22 +358,6 @@ def check_at_least_one(**counts: int) -> None:
     for name, count in counts.items():
         if not isinstance(count, int) or count < 1:
             raise ValueError(f"{name} must be 1 or more, a whole number, got {count!r}")
-
-
-def _load_optimiser(optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Take over its numbers; how it computes depends on the device, and stays as it is."""
-    fused = [group["fused"] for group in optimiser.param_groups]
-    optimiser.load_state_dict(state)
-    for group, how in zip(optimiser.param_groups, fused, strict=True):
-        group["fused"], group["capturable"] = how, False
-
-
-def _state_of(value: Any) -> Any:
-    if isinstance(value, torch.optim.Optimizer):
-        return value.state_dict()
-    if isinstance(value, Guard):
-        return value.state()
-    return value.get_state() if isinstance(value, torch.Generator) else value
 
 
 def _shape_of(value: object) -> str:
@@ -428,47 +380,3 @@ def _check_network(net: nn.Module) -> None:
                 f"the network is in half precision ({name} is {parameter.dtype}): statistics and "
                 "small updates would be lost. Convert it with net.float()"
             )
-
-
-def _check_state(own: dict[str, Any], given: Any, shared: set[int]) -> None:
-    """Refuse what is not the state of such a method, before anything is loaded."""
-    other = "this is not the state of the same method with the same options"
-    if not isinstance(given, Mapping) or set(given) != set(own):
-        raise ValueError(f"{other}: build the method as it was built when the state was saved")
-    for name, value in own.items():
-        stored = given[name]
-        if not isinstance(value, Tensor):
-            if not isinstance(stored, Mapping) or set(stored) != set(value):
-                raise ValueError(f"{other}: it does not hold {', '.join(value)}")
-            if stored["built"] != value["built"]:
-                differing = sorted(
-                    f"{name}={was!r}"
-                    for name, was in stored["built"].items()
-                    if value["built"].get(name) != was
-                )
-                raise ValueError(f"{other}: it was saved with {', '.join(differing)}")
-        elif name == "bank.images":  # allocated by the first batch
-            if len(stored) != len(value):
-                raise ValueError(f"{other}: its bank has {len(stored)} places, not {len(value)}")
-        elif stored.shape != value.shape:
-            raise ValueError(f"{other}: {name} has another shape")
-        elif value.data_ptr() in shared and not _equal(value, stored):
-            raise ValueError(
-                f"this is the state of another network: {name} differs, which no method changes. "
-                "Build the method on the network of that time"
-            )
-
-
-def _equal(a: Tensor, b: Tensor) -> bool:
-    return a.data_ptr() == b.data_ptr() or torch.equal(a, b.to(a))
-
-
-def _copied(state: Any, keep: set[int]) -> Any:
-    """A deep copy, except for tensors that share memory with the source: those never change."""
-    if isinstance(state, Tensor):
-        return state if state.data_ptr() in keep else state.detach().clone()
-    if isinstance(state, dict):
-        return type(state)((key, _copied(value, keep)) for key, value in state.items())
-    if isinstance(state, list | tuple):
-        return type(state)(_copied(value, keep) for value in state)
-    return state

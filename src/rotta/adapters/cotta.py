@@ -8,14 +8,8 @@ from typing import Unpack
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.adam import adam
-from rotta.adapters.base import (
-    Adapter,
-    check_at_least_one,
-    check_between,
-    descend,
-    logits_of,
-)
+from rotta.adapters.adam import adam, descend
+from rotta.adapters.base import Adapter, check_at_least_one, check_between, logits_of
 from rotta.adapters.common import CommonOptions
 from rotta.nn.augment import drawn_strong_views
 from rotta.nn.batch_stats import BatchStatNorm, separate_passes

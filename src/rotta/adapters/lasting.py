@@ -23,7 +23,8 @@ from typing import Unpack
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.base import check_between, descend
+from rotta.adapters.adam import descend
+from rotta.adapters.base import check_between
 from rotta.adapters.common import CommonOptions
 from rotta.adapters.rotta import LOSS_SCALES, RoTTA
 from rotta.nn.surgery import layers_training

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rotta.adapters.adam import adam
-from rotta.adapters.base import Adapter, check_between, descend
+from rotta.adapters.adam import adam, descend
+from rotta.adapters.base import Adapter, check_between
 from rotta.adapters.common import CommonOptions
 from rotta.nn.batch_stats import trainable_on_batch_statistics
 

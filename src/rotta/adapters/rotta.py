@@ -8,15 +8,8 @@ from typing import Any, Self, Unpack
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.adam import adam
-from rotta.adapters.base import (
-    Adapter,
-    check_at_least_one,
-    check_between,
-    descend,
-    entropy,
-    exact_entropy,
-)
+from rotta.adapters.adam import adam, descend
+from rotta.adapters.base import Adapter, check_at_least_one, check_between, entropy, exact_entropy
 from rotta.adapters.cadence import cadence
 from rotta.adapters.common import CommonOptions
 from rotta.memory.cstu import CSTU, timeliness

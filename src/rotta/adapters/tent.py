@@ -6,8 +6,8 @@ from typing import Unpack
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.adam import adam
-from rotta.adapters.base import Adapter, check_between, descend, exact_entropy
+from rotta.adapters.adam import adam, descend
+from rotta.adapters.base import Adapter, check_between, exact_entropy
 from rotta.adapters.common import CommonOptions
 from rotta.nn.batch_stats import trainable_on_batch_statistics
 

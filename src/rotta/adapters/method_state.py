@@ -1,0 +1,70 @@
+"""The state of a method: taken apart into plain values, checked, copied, put back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rotta.guard import Guard
+
+
+def state_of(value: Any) -> Any:
+    """What an attribute remembers, as values and tensors."""
+    if isinstance(value, torch.optim.Optimizer):
+        return value.state_dict()
+    if isinstance(value, Guard):
+        return value.state()
+    return value.get_state() if isinstance(value, torch.Generator) else value
+
+
+def load_optimiser(optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Take over its numbers; how it computes depends on the device, and stays as it is."""
+    fused = [group["fused"] for group in optimiser.param_groups]
+    optimiser.load_state_dict(state)
+    for group, how in zip(optimiser.param_groups, fused, strict=True):
+        group["fused"], group["capturable"] = how, False
+
+
+def check_state(own: dict[str, Any], given: Any, shared: set[int]) -> None:
+    """Refuse what is not the state of such a method, before anything is loaded."""
+    other = "this is not the state of the same method with the same options"
+    if not isinstance(given, Mapping) or set(given) != set(own):
+        raise ValueError(f"{other}: build the method as it was built when the state was saved")
+    for name, value in own.items():
+        stored = given[name]
+        if not isinstance(value, Tensor):
+            if not isinstance(stored, Mapping) or set(stored) != set(value):
+                raise ValueError(f"{other}: it does not hold {', '.join(value)}")
+            if stored["built"] != value["built"]:
+                differing = sorted(
+                    f"{name}={was!r}"
+                    for name, was in stored["built"].items()
+                    if value["built"].get(name) != was
+                )
+                raise ValueError(f"{other}: it was saved with {', '.join(differing)}")
+        elif name == "bank.images":  # allocated by the first batch
+            if len(stored) != len(value):
+                raise ValueError(f"{other}: its bank has {len(stored)} places, not {len(value)}")
+        elif stored.shape != value.shape:
+            raise ValueError(f"{other}: {name} has another shape")
+        elif value.data_ptr() in shared and not _equal(value, stored):
+            raise ValueError(
+                f"this is the state of another network: {name} differs, which no method changes. "
+                "Build the method on the network of that time"
+            )
+
+
+def copied(state: Any, keep: set[int]) -> Any:
+    """A deep copy, except for tensors that share memory with the source: those never change."""
+    if isinstance(state, Tensor):
+        return state if state.data_ptr() in keep else state.detach().clone()
+    if isinstance(state, dict):
+        return type(state)((key, copied(value, keep)) for key, value in state.items())
+    if isinstance(state, list | tuple):
+        return type(state)(copied(value, keep) for value in state)
+    return state
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return a.data_ptr() == b.data_ptr() or torch.equal(a, b.to(a))
