@@ -25,6 +25,7 @@ from rotta.datasets.base import Dataset
 from rotta.metrics import VisitErrors
 from rotta.results import Result as RunResult
 from rotta.results import SeedResult
+from rotta.state_file import read_state, write_state
 from rotta.walk import walk
 
 EACH_BATCH = 1e-9
@@ -139,6 +140,18 @@ def test_the_checkpoint_of_another_walk_is_refused(
         model = rotta.TENT(net, 10)
     with pytest.raises(ValueError, match=f"is the checkpoint of another walk.*{message}.*remove"):
         walk(model, stream_of(**change), checkpoint=Checkpoint(path, model))
+
+
+def test_the_checkpoint_of_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "walk.safetensors"
+    model = built("tent")
+    with pytest.raises(Broken):
+        walk(BreaksOff(model, 3), stream_of(), checkpoint=Checkpoint(path, model, EACH_BATCH))
+    kept = read_state(path, "checkpoint of a walk")
+    del kept["parts"]["notes"]["incidents"]  # which there were none of once
+    write_state(path, "checkpoint of a walk", kept)
+    with pytest.raises(ValueError, match=r"another version of rotta .*'incidents'.*: remove it"):
+        walk(built("tent"), stream_of(), checkpoint=Checkpoint(path, built("tent")))
 
 
 def test_errors_per_visit_beside_the_obvious() -> None:

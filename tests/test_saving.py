@@ -13,9 +13,9 @@ sys.path.append(str(Path(__file__).parent / "adapters"))
 from small_methods import SEEDED, fingerprint, images, make, same, small_net, stream, usual, walk
 
 import rotta
-from rotta import saving
-from rotta.adapters import METHODS
+from rotta.adapters import METHODS, method_state
 from rotta.adapters.adam import adam
+from rotta.adapters.learnt import Learnt
 from rotta.models import build
 from rotta.state_file import read_state, write_state
 
@@ -101,6 +101,76 @@ def test_a_poor_stream_leaves_its_traces_in_the_file(guard: bool, file: Path) ->
     assert same(walk(loaded, stream()[3:]), walk(model, stream()[3:]))
 
 
+def harmed(name: str = "tent", **options: Any) -> rotta.Adapter:
+    """With a guard that has acted, and a lower rate therefore."""
+    model = make(name, guard=True, **options)
+    walk(model, stream()[:3])
+    with torch.no_grad():
+        for weight in Learnt(model).parameters()[0]:
+            weight.fill_(torch.nan)
+    walk(model, stream()[3:5])
+    assert [event["action"] for event in model.events] == ["reset"]
+    return model
+
+
+def rates(model: rotta.Adapter) -> list[float]:
+    return [group["lr"] for group in model.get_extra_state()["optimiser"]["param_groups"]]
+
+
+@pytest.mark.parametrize("name", ["tent", "rotta"])
+def test_a_guard_may_be_switched_off(name: str, file: Path) -> None:
+    model = harmed(name)
+    rotta.save(model, file)
+    as_it_was, without = rotta.load(file, small_net()), rotta.load(file, small_net(), guard=False)
+    assert as_it_was.events == model.events
+    assert rates(as_it_was) == rates(model) == [pytest.approx(rate / 10) for rate in rates(without)]
+    assert rates(without) == rates(make(name))
+    assert without.events == []
+    assert without.built == make(name).built
+    assert torch.equal(without.predict(images(4)), model.predict(images(4)))
+    without.reset()
+    assert same(walk(without, stream()), usual(name))
+
+
+@every_method
+def test_a_guard_may_be_switched_on(name: str, file: Path) -> None:
+    model = make(name)
+    walk(model, stream()[:3])
+    rotta.save(model, file)
+    loaded = rotta.load(file, small_net(), guard=True)
+    fresh = make(name, guard=True)
+    assert fingerprint(loaded.get_extra_state()["_guard"]) == fingerprint(
+        fresh.get_extra_state()["_guard"]
+    )
+    assert loaded.built == fresh.built
+    assert same(walk(loaded, stream()[3:]), usual(name)[3:])  # it has seen nothing wrong
+    rotta.save(loaded, file)
+    again = rotta.load(file, small_net())  # and is part of the state from now on
+    assert fingerprint(again.state_dict()) == fingerprint(loaded.state_dict())
+
+
+def test_a_guard_that_was_switched_on_works(file: Path) -> None:
+    model = make("rotta")
+    walk(model, stream()[:3])
+    rotta.save(model, file)
+    loaded = rotta.load(file, small_net(), guard=True)
+    with torch.no_grad():
+        for weight in Learnt(loaded).parameters()[0]:
+            weight.fill_(torch.nan)
+    walk(loaded, stream()[3:])
+    assert [event["cause"] for event in loaded.events] == ["not finite"]
+
+
+def test_the_policy_for_bad_input_may_change(file: Path) -> None:
+    bad = torch.full_like(images(4), torch.nan)
+    rotta.save(make("tent"), file)
+    assert rotta.load(file, small_net(), bad_input="skip")(bad).isnan().all()
+    with pytest.raises(ValueError, match="NaN"):
+        rotta.load(file, small_net())(bad)
+    with pytest.raises(ValueError, match="bad_input must be one of raise, skip"):
+        rotta.load(file, small_net(), bad_input="ignore")
+
+
 def test_the_file_holds_what_changes_and_little_else(file: Path) -> None:
     net = build("wrn-28-10", 10, seed=0)
     model = rotta.adapt(net, "rotta")
@@ -125,6 +195,20 @@ def test_a_network_in_another_layout_goes_on_with_moments_in_its_own(file: Path)
     assert same(walk(last, stream()[3:]), walk(model, stream()[3:]))
 
 
+def test_a_plain_state_of_another_layout_goes_on_too() -> None:
+    """As ``torch.save`` and ``torch.load`` would bring it, without :func:`rotta.load`."""
+    model = make("cotta")
+    last = make("cotta", small_net().to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+    walk(model, stream()[:3])
+    last.load_state_dict(model.state_dict())
+    assert isinstance(last, rotta.CoTTA)
+    moments = {p: state["exp_avg"] for p, state in last.optimiser.state.items()}
+    assert any(p.stride() != p.contiguous().stride() for p in moments)
+    assert all(moment.stride() == p.stride() for p, moment in moments.items())
+    for x in stream()[3:]:
+        assert torch.allclose(last(x), model(x), atol=1e-4)
+
+
 def test_what_that_guards_against_is_real() -> None:
     p = nn.Parameter(torch.arange(36.0).view(2, 3, 2, 3).to(memory_format=torch.channels_last))
     twin = nn.Parameter(p.detach().clone())
@@ -136,7 +220,7 @@ def test_what_that_guards_against_is_real() -> None:
             moments = optimiser.state[parameter]
             moments["exp_avg"] = moments["exp_avg"].contiguous()
             if laid_out:
-                saving._lay_out_as_the_parameters(optimiser)
+                method_state._lay_out_as_the_parameters(optimiser)
     assert not torch.equal(p, twin)
 
 
@@ -170,6 +254,19 @@ def tampered(file: Path, change: Any) -> None:
     content = read_state(file, "method")
     change(content)
     write_state(file, "method", content)
+
+
+def test_a_file_from_before_an_option_goes_on_with_its_default(file: Path) -> None:
+    model = make("tent")
+    walk(model, stream()[:3])
+    rotta.save(model, file)
+
+    def grow_older(content: Any) -> None:
+        for options in (content["options"], content["state"]["_extra_state"]["built"]):
+            del options["guard"]
+
+    tampered(file, grow_older)
+    assert same(walk(rotta.load(file, small_net()), stream()[3:]), usual("tent")[3:])
 
 
 CHANGES: dict[str, tuple[Any, str]] = {

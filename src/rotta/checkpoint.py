@@ -84,8 +84,14 @@ class Checkpoint:
             restore_state(self._model, kept["method"])
         except ValueError as error:
             raise ValueError(f"{another}: {error}, or remove the checkpoint") from error
-        for name, part in parts.items():
-            part.restore(kept["parts"][name])
+        try:
+            for name, part in parts.items():
+                part.restore(kept["parts"][name])
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"{self.path} was kept by another version of rotta ({error}): remove it, and the "
+                "walk starts anew"
+            ) from error
         batches: int = kept["batches"]
         return batches
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from rotta.adapters.choice import MethodChoice
 from rotta.adapters.methods import METHODS
 from rotta.checkpoint import Checkpoints
+from rotta.guard import Event
 from rotta.metrics import Memory
 from rotta.models.checksum import checksum
 from rotta.results import SeedResult
@@ -282,6 +283,14 @@ class _Guarded:
     @property
     def bank(self) -> Memory | None:
         return getattr(self._method, "bank", None)
+
+    @property
+    def events(self) -> list[Event]:
+        return getattr(self._method, "events", [])
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        return getattr(self._method, "skipped", {})
 
 
 @contextmanager

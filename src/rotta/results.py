@@ -44,6 +44,26 @@ class BankCourse:
 
 
 @dataclass(frozen=True)
+class GuardEvent:
+    """One thing that a method's guard did, and where in the stream."""
+
+    batch: int
+    """How many of the stream had come, this one included."""
+    samples: int
+    """So many were in them."""
+    domain: str
+    """In which most of the batch lies."""
+    action: str
+    """``"lower the rate"``, ``"roll back"``, ``"reset"`` or ``"raise the rate"``."""
+    cause: str
+    evidence: float
+    rate: float
+    """By which the learning rate is multiplied from then on."""
+    signals: Mapping[str, float | None]
+    """As the guard last saw them; ``None`` for what was not finite."""
+
+
+@dataclass(frozen=True)
 class SeedResult:
     """What one method scored on the stream of one seed."""
 
@@ -57,6 +77,10 @@ class SeedResult:
     bank: BankCourse | None = None
     per_visit: Sequence[float] = field(default_factory=list)
     """Mean over the domains each time that they came round, in percent; none in old files."""
+    events: Sequence[GuardEvent] = field(default_factory=list)
+    """What the guard did, the newest last; none without a guard."""
+    skipped: Mapping[str, int] | None = None
+    """Bad images (``"non-finite"``, ``"range"``) and batches (other reasons), if there were any."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +187,25 @@ def _seed(stored: Any) -> SeedResult:
         windows=windows,
         bank=_bank(stored["bank"]),
         per_visit=_numbers(stored.get("per_visit", [])),
+        events=[_event(event) for event in stored.get("events", [])],
+        skipped=_skipped(stored.get("skipped")),
     )
+
+
+def _event(stored: Any) -> GuardEvent:
+    signals = _mapping(stored["signals"]).items()
+    values: dict[str, Any] = {
+        **{name: _number(stored[name]) for name in ("batch", "samples", "evidence", "rate")},
+        **{name: _word(stored[name]) for name in ("domain", "action", "cause")},
+        "signals": {n: None if value is None else _number(value) for n, value in signals},
+    }
+    return GuardEvent(**values)
+
+
+def _skipped(stored: Any) -> dict[str, int] | None:
+    if stored is None:
+        return None
+    return {reason: _number(count) for reason, count in _mapping(stored).items()}
 
 
 def _bank(stored: Any) -> BankCourse | None:
@@ -207,6 +249,12 @@ def _numbers(values: Any) -> list[Any]:
 def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{value!r:.40} is not a number")
+    return value
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not a word")
     return value
 
 

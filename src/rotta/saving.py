@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from rotta.adapters import METHODS, Adapter
 from rotta.adapters.common import defaults_of
+from rotta.adapters.learnt import Learnt
 from rotta.adapters.methods import lookup_options
 from rotta.models.checksum import checksum
 from rotta.registry import lookup
@@ -55,19 +56,37 @@ def save(model: Adapter, path: str | Path) -> None:
     write_state(Path(path), _KIND, content)
 
 
-def load(path: str | Path, net: nn.Module, **options: Any) -> Adapter:
+def load(
+    path: str | Path,
+    net: nn.Module,
+    *,
+    guard: bool | None = None,
+    bad_input: str | None = None,
+    **options: Any,
+) -> Adapter:
     """Build a saved method around its network, as if it had never stopped.
 
     Args:
         path: Of a file that :func:`save` wrote, on whichever device.
         net: The network around which the method was built, on the device where it shall go on.
-        options: Those of the method that may change between two predictions, such as RoTTA's
-            ``precision`` and everyone's ``bad_input``; all are as they were saved if left out.
+        guard: Whether there shall be one from now on; as it was saved if left out. One that is
+            switched on has seen nothing yet; with one that is switched off goes what it remembered,
+            and the learning rate is again what it was at the start.
+        bad_input: What is done about it from now on; as it was saved if left out.
+        options: Others of the method that may change between two predictions, such as RoTTA's
+            ``precision``; all are as they were saved if left out.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: It is damaged, newer than this version, of another network or no such file at
             all; the message says what to do. The network is not changed in any case.
+
+    Example:
+        >>> import rotta, tempfile
+        >>> net, path = rotta.load_source("digits"), Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> save(rotta.adapt(net, "tent"), path)
+        >>> load(path, net, guard=True, bad_input="skip").bad_input
+        'skip'
     """
     path = Path(path)
     content = read_state(path, _KIND)
@@ -82,9 +101,14 @@ def load(path: str | Path, net: nn.Module, **options: Any) -> Adapter:
     for option in options:
         lookup(may_change, option, f"option of {name} that may change")
     check_network(path, net, network)
-    model: Adapter = kind(net, num_classes, **fixed, **{**free, **options})
+    chosen = {**fixed, **free, **options}
+    if bad_input is not None:
+        chosen["bad_input"] = bad_input
+    model: Adapter = kind(net, num_classes, **chosen)
     restore_state(model, state)
-    return model
+    if guard is None or guard == fixed.get("guard", False):
+        return model
+    return _continued(model, kind(net, num_classes, **{**chosen, "guard": guard}))
 
 
 def check_network(path: Path, net: nn.Module, saved: str) -> None:
@@ -129,10 +153,6 @@ def restore_state(model: Adapter, changed: Mapping[str, Any]) -> None:
             f"this is not the state of {type(model).__name__} ({error}): build the method as it "
             "was built when the state was saved"
         ) from error
-    for name in model.STATE:
-        optimiser = getattr(model, name)
-        if isinstance(optimiser, torch.optim.Optimizer):
-            _lay_out_as_the_parameters(optimiser)
 
 
 def _shared_names(model: Adapter) -> set[str]:
@@ -171,20 +191,25 @@ def _free_options_of(model: Adapter) -> dict[str, Any]:
     return free if generator is None else {**free, "seed": generator.initial_seed()}
 
 
+def _continued(model: Adapter, other: Adapter) -> Adapter:
+    """The other one, in the state of the first: one of them has a guard, and what only that one
+    has is dropped or as it was built."""
+    given, own = model.state_dict(), other.state_dict()
+    state = {name: given.get(name, value) for name, value in own.items()}
+    given_extra, own_extra = given["_extra_state"], own["_extra_state"]
+    extra = {name: given_extra.get(name, value) for name, value in own_extra.items()}
+    other.load_state_dict({**state, "_extra_state": {**extra, "built": other.built}})
+    Learnt(other).set_rate(1.0)  # it may have been lowered, and nobody would raise it
+    return other
+
+
 def _as_built(extra: Mapping[str, Any], model: Adapter) -> dict[str, Any]:
-    """Whether the number of classes came by its place or by its name makes no difference."""
+    """Whether the number of classes came by its place or by its name makes no difference, nor
+    whether an option was left out or did not exist yet."""
     saved, own = (
         {name: value for name, value in built.items() if name != "num_classes"}
         for built in (extra["built"], model.built)
     )
-    return {**extra, "built": model.built} if saved == own else dict(extra)
-
-
-@torch.no_grad()
-def _lay_out_as_the_parameters(optimiser: torch.optim.Optimizer) -> None:
-    """A fused optimiser goes through memory, and takes for granted that all of it is laid out
-    alike; a file knows one layout only."""
-    for parameter, moments in optimiser.state.items():
-        for name, value in moments.items():
-            if isinstance(value, Tensor) and value.shape == parameter.shape:
-                moments[name] = torch.empty_like(parameter).copy_(value)
+    defaults = defaults_of(type(model))
+    alike = {**defaults, **saved} == {**defaults, **own}
+    return {**extra, "built": model.built} if alike else dict(extra)

@@ -45,16 +45,10 @@ def write_state(path: Path, kind: str, content: Any) -> None:
         >>> read_state(file, "example")
         {'seen': 3, 0: (tensor([1., 1.]), None)}
     """
-    tensors: dict[str, Tensor] = {}
-    structure = json.dumps(_encoded(content, kind, tensors))
-    metadata = {"rotta": str(FORMAT), "kind": kind, "content": structure, "sha256": _UNSET.decode()}
-    unsigned = memoryview(safetensors(tensors, metadata))
-    place = _place_of_checksum(unsigned)
+    pieces = _pieces(kind, content)
     try:
         with replacing(path) as temporary, temporary.open("wb") as file:
-            file.write(unsigned[:place])
-            file.write(_digest(unsigned, place))
-            file.write(unsigned[place + len(_UNSET) :])
+            file.writelines(pieces)
     except OSError as error:
         raise OSError(
             f"{path} could not be saved ({error}): make room there or give another place. What "
@@ -76,12 +70,36 @@ def read_state(path: Path, kind: str) -> Any:
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}: check the name")
-    data = path.read_bytes()
-    metadata = _metadata(data, path)
+    return state_from_bytes(path.read_bytes(), kind, str(path))
+
+
+def state_to_bytes(kind: str, content: Any) -> bytes:
+    """What :func:`write_state` would write into a file.
+
+    Example:
+        >>> data = state_to_bytes("example", {"seen": 3})
+        >>> state_from_bytes(data, "example", "the data")
+        {'seen': 3}
+    """
+    return b"".join(_pieces(kind, content))
+
+
+def state_from_bytes(data: bytes, kind: str, named: str) -> Any:
+    """What :func:`read_state` would read from a file that holds these bytes.
+
+    Args:
+        data: All of them.
+        kind: Which it should be.
+        named: What to call the data in messages.
+
+    Raises:
+        ValueError: As :func:`read_state`.
+    """
+    metadata = _metadata(data, named)
     number = str(metadata["rotta"])
     if number.isdecimal() and int(number[:9]) > FORMAT:
         raise ValueError(
-            f"{path} has format {number[:9]}, and this version of rotta reads up to {FORMAT}: "
+            f"{named} has format {number[:9]}, and this version of rotta reads up to {FORMAT}: "
             "update rotta"
         )
     try:
@@ -92,14 +110,24 @@ def read_state(path: Path, kind: str) -> Any:
         content, found = _decoded(structure, tensors), metadata["kind"]
     except (ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
         raise ValueError(
-            f"{path} is damaged ({error}): use an earlier copy of it, or start anew"
+            f"{named} is damaged ({error}): use an earlier copy of it, or start anew"
         ) from error
     if found != kind:
-        raise ValueError(f"{path} holds a {found}, not a {kind}: give another file")
+        raise ValueError(f"{named} holds a {found}, not a {kind}: give another file")
     return content
 
 
-def _metadata(data: bytes, path: Path) -> dict[str, Any]:
+def _pieces(kind: str, content: Any) -> tuple[memoryview, bytes, memoryview]:
+    """The bytes of a state, signed: of what may be large there is no second copy."""
+    tensors: dict[str, Tensor] = {}
+    structure = json.dumps(_encoded(content, kind, tensors))
+    metadata = {"rotta": str(FORMAT), "kind": kind, "content": structure, "sha256": _UNSET.decode()}
+    unsigned = memoryview(safetensors(tensors, metadata))
+    place = _place_of_checksum(unsigned)
+    return unsigned[:place], _digest(unsigned, place), unsigned[place + len(_UNSET) :]
+
+
+def _metadata(data: bytes, named: str) -> dict[str, Any]:
     """What the header of a file says about the rest."""
     end = _LENGTH + int.from_bytes(data[:_LENGTH], "little")
     try:
@@ -110,7 +138,7 @@ def _metadata(data: bytes, path: Path) -> dict[str, Any]:
             raise ValueError("it is something else")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is no whole file that rotta has saved ({error}): give another one, or an "
+            f"{named} is no whole file that rotta has saved ({error}): give another one, or an "
             "earlier copy of it"
         ) from error
     return metadata

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from rotta.checkpoint import Checkpoint, Resumable
 from rotta.evaluate import Step, evaluate
+from rotta.incidents import Incidents
 from rotta.metrics import BankLog, Course, ErrorRates, Memory, VisitErrors
 from rotta.results import BankCourse, SeedResult, Windows
 from rotta.stopwatch import Stopwatch
@@ -32,13 +33,24 @@ class Notes:
         self._per_visit = VisitErrors(stream.visits, len(stream.domains), stream.device)
         self._course = Course(len(classes), len(stream), stream.device)
         self._bank = BankLog(len(classes))
+        self._incidents = Incidents(stream.domains)
 
-    def add(self, step: Step, bank: Memory | None) -> None:
-        """Note a step, and at the end of a window what the method's memory holds."""
+    def add(self, step: Step, method: object) -> None:
+        """Note a step, and what the method tells about itself.
+
+        Args:
+            step: What it predicted.
+            method: May have a ``bank``, which is looked into at the end of a window, ``events``
+                and ``skipped``.
+        """
         self._per_domain.add(step.batch.domain, step.wrong)
         self._per_class.add(step.batch.y, step.wrong)
         self._per_visit.add(step.batch.visit, step.batch.domain, step.wrong)
         self._course.add(step)
+        self._incidents.add(
+            step.batch, getattr(method, "events", ()), getattr(method, "skipped", {})
+        )
+        bank: Memory | None = getattr(method, "bank", None)
         if bank is not None and self._course.at_the_end_of_a_window:
             self._bank.note(bank, self._course.samples[-1])
 
@@ -64,6 +76,8 @@ class Notes:
             if bank.samples
             else None,
             per_visit=self._per_visit.percent(),
+            events=self._incidents.events,
+            skipped=self._incidents.skipped(),
         )
 
     def state(self) -> dict[str, Any]:
@@ -82,6 +96,7 @@ class Notes:
             "per_visit": self._per_visit,
             "course": self._course,
             "bank": self._bank,
+            "incidents": self._incidents,
         }
 
 
@@ -100,7 +115,8 @@ def walk(
 
     Args:
         method: From images (B, 3, H, W) to logits (B, C), on the stream's device; with a
-            ``reset()`` for stationary settings, and a ``bank`` if it has a memory.
+            ``reset()`` for stationary settings, and a ``bank`` if it has a memory; ``events`` and
+            ``skipped``, as methods here have them, become part of the result.
         stream: Gone through once.
         look: Is told now and then how many batches are done, and the error so far in percent.
         checkpoint: Kept on the way; if there is one already, the walk goes on from it, and brings
@@ -124,7 +140,7 @@ def walk(
     before = 0 if checkpoint is None else checkpoint.resume(stream, parts)
     rest = stream.starting_at(before) if before else stream
     for done, step in enumerate(evaluate(timed, rest), start=before + 1):
-        notes.add(step, getattr(method, "bank", None))
+        notes.add(step, method)
         if look is not None and time.monotonic() - last_look >= SECONDS_PER_LOOK:
             look(done, notes.error())
             last_look = time.monotonic()

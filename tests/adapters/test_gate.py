@@ -18,8 +18,6 @@ NOTHING = dict.fromkeys(("non-finite", "range", "shape", "dtype", "device", "emp
 BAD_BATCHES: dict[str, tuple[Any, str, int]] = {
     "three axes": (torch.zeros(3, 16, 16), "shape", 0),
     "other size": (torch.zeros(2, 3, 20, 20), "shape", 2),
-    "not a tensor": ([[0.5]], "shape", 0),
-    "none": (None, "shape", 0),
     "empty": (torch.zeros(0, 3, 16, 16), "empty", 0),
     "no pixels": (torch.zeros(2, 3, 0, 16), "empty", 2),
     "bytes": (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), "dtype", 2),
@@ -57,6 +55,19 @@ def test_a_batch_that_cannot_be_predicted_changes_only_its_count(name: str) -> N
         expected[reason] += 1
         assert model.skipped == expected
     assert same(walk(model, stream()[3:]), walk(usual, stream()[3:]))
+
+
+@every_method
+@pytest.mark.parametrize("x", [None, "image.png", [[0.5]], images(2).numpy()], ids=type)
+def test_what_is_no_tensor_is_an_error_under_either_policy(name: str, x: Any) -> None:
+    """The program is wrong then, not the camera."""
+    for policy in ("raise", "skip"):
+        model = make(name, bad_input=policy)
+        before = fingerprint(model.state_dict())
+        for call in (model, model.predict):
+            with pytest.raises(ValueError, match=r"must be a tensor.*, not \w+: convert them"):
+                call(x)
+        assert fingerprint(model.state_dict()) == before
 
 
 @every_method
@@ -113,7 +124,7 @@ def test_predicting_alone_counts_nothing(name: str) -> None:
     before = fingerprint(model.state_dict())
     x = with_bad_rows(images(4), torch.nan, 2)
     alone = model.predict(x)
-    model.predict(None)  # type: ignore[arg-type]
+    model.predict(images(4)[0])
     assert fingerprint(model.state_dict()) == before
     assert torch.equal(alone[[0, 1, 3]], model(x)[[0, 1, 3]])
 
@@ -123,7 +134,7 @@ def test_counts_are_part_of_the_state() -> None:
     walk(model, [with_bad_rows(x, torch.nan, 0) for x in stream(EVERY)])
     other.load_state_dict(model.state_dict())
     assert other.skipped == model.skipped == NOTHING | {"non-finite": EVERY}
-    other(None)
+    other(images(1)[0])
     assert model.skipped["shape"] == 0
     other.reset()
     assert other.skipped == NOTHING
@@ -147,6 +158,6 @@ def test_an_unknown_policy_is_refused(name: str) -> None:
 def test_the_policy_can_be_typed() -> None:
     (choice,) = parse_methods("tent:bad_input=skip:guard=true")
     assert choice.options == {"bad_input": "skip", "guard": True}
-    assert choice.settings == {"lr": 1e-3, "bad_input": "skip", "guard": True}
+    assert choice.settings == {**choice.options, "lr": 1e-3, "reset_every": None}
     with pytest.raises(ValueError, match="guard takes true or false"):
         parse_methods("tent:guard=1")

@@ -1,11 +1,12 @@
 """Results of runs that never took place, for the report's tests."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from rotta.results import BankCourse, MethodResult, Result, SeedResult, Windows
+from rotta.results import BankCourse, GuardEvent, MethodResult, Result, SeedResult, Windows
 from rotta.streams import PAPER_ORDER
 
 PER_DOMAIN = 100
@@ -67,3 +68,17 @@ def result(
     settled |= {"order": list(order), "classes": list(classes), "seeds": list(seeds)}
     settled |= {"domain_sizes": [PER_DOMAIN] * len(order)}
     return Result(scored, {**settled, "batch_size": 64, **config}, {"device": "a computer"})
+
+
+def guard_event(batch: int, action: str = "reset", **changed: Any) -> GuardEvent:
+    """In a stream of 64 images per batch."""
+    values: dict[str, Any] = {"domain": "fog", "cause": "lost belief", "evidence": 12345.0}
+    values |= {"rate": 0.1, "signals": {"lost belief": 0.314, "gradient norm": None}}
+    return GuardEvent(batch=batch, action=action, **{"samples": 64 * batch} | values | changed)
+
+
+def with_incidents(made: Result, label: str, **incidents: Any) -> Result:
+    """The same run, with ``events`` or ``skipped`` in every walk of a method."""
+    method = made.methods[label]
+    seeds = {seed: replace(walk, **incidents) for seed, walk in method.seeds.items()}
+    return replace(made, methods={**made.methods, label: replace(method, seeds=seeds)})

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from made_results import result
+from made_results import guard_event, result, with_incidents
 from PIL import Image
 
 from rotta.report.page import write_page
@@ -154,6 +154,93 @@ def test_many_classes_become_heat_maps(tmp_path: Path) -> None:
     held = next(hover for hover in grouped.hovers() if hover["kind"] == "cells")
     assert len(held["rows"]) <= 150
     assert np.sum(held["values"], axis=0).tolist() == [64] * 20
+
+
+# What the guard did
+
+
+GUARDED = {"source": 60.0, "tent": 50.0, "tent:guard=true": 30.0}
+
+
+def guarded(*events: Any, **config: Any) -> Result:
+    return with_incidents(result(GUARDED, **config), "tent:guard=true", events=list(events))
+
+
+def test_what_the_guard_did_is_listed_and_marked(tmp_path: Path) -> None:
+    events = [
+        guard_event(2, "lower the rate"),
+        guard_event(9, "roll back", rate=0.01),
+        guard_event(20, cause="not finite", signals={"lost belief": None}, domain="motion_blur"),
+    ]
+    html = html_of(tmp_path, guarded(*events))
+    page = Page(html)
+    assert "What the guard did" in page.text
+    assert "3 alarms, 1 lowered the rate, 1 rolled back, 1 reset" in page.text
+    assert "TENT (guard=true) 0 9 fog rolled back lost belief 0.31 × 0.01" in page.text
+    assert "TENT (guard=true) 0 20 motion blur reset not finite – × 0.1" in page.text
+    assert html.count("<title>TENT (guard=true), seed 0, batch ") == 3
+    assert "batch 9, fog: rolled back (lost belief 0.31), rate × 0.01</title>" in html
+    meanings = page.all("li", **{"class": "meaning"})
+    assert len(meanings) == 3  # of the legend: nothing is explained that does not occur
+    chart = ElementTree.fromstring(
+        re.findall(r"<svg viewBox[^>]*role=\"img\">.*?</svg>", html, flags=re.DOTALL)[0]
+    )
+    (group,) = (g for g in chart.iter("g") if g.find("path[@class='mark']") is not None)
+    assert group.get("data-series") == "TENT (guard=true)"  # goes with the curve
+    lefts = [float(re.findall(r"[\d.]+", path.get("d", ""))[0]) for path in group]
+    assert lefts == sorted(lefts)
+    assert len({path.get("d", "").count("L") for path in group}) == 2  # triangles and squares
+
+
+def test_nothing_is_said_where_no_guard_did_anything(tmp_path: Path) -> None:
+    html = html_of(tmp_path, result(GUARDED), result(GUARDED))
+    page = Page(html)
+    assert "guard did" not in page.text
+    assert "skipped" not in page.text
+    assert not page.all("path", **{"class": "mark"})
+    assert not page.all("li", **{"class": "meaning"})
+
+
+def test_a_long_log_is_cut_and_counted(tmp_path: Path) -> None:
+    single = [guard_event(batch, samples=batch) for batch in range(1, 1501)]  # images
+    html = html_of(tmp_path, guarded(*single))
+    page = Page(html)
+    assert "1,500 alarms, 1,500 reset" in page.text
+    assert "and 1,480 more, in result.json" in page.text
+    assert 20 < len(page.all("path", **{"class": "mark"})) < 200
+    assert "more close by</title>" in html
+    assert len(html) < 500_000
+
+
+def test_every_seed_has_its_events(tmp_path: Path) -> None:
+    page = Page(html_of(tmp_path, guarded(guard_event(9), guard_event(9, "odd"), seeds=(4, 5))))
+    assert "TENT (guard=true) 4 9 fog reset" in page.text
+    assert "TENT (guard=true) 5 9 fog odd" in page.text  # of a version that is yet to come
+    assert "4 alarms, 2 reset, 2 odd" in page.text
+    places = {a["d"] for a in page.all("path", **{"class": "mark"})}
+    assert len(places) == 2 + 1  # two kinds at one moment, above each other; one in the legend
+
+
+def test_skipped_input_is_counted_where_runs_are_summed_up(tmp_path: Path) -> None:
+    skipped = with_incidents(
+        result(GUARDED, seeds=(0, 1)), "tent", skipped={"non-finite": 3, "shape": 1}
+    )
+    page = Page(html_of(tmp_path, skipped))
+    assert "skipped by TENT 6 images, 2 batches" in page.text
+    assert "What was skipped TENT skipped 6 images, 2 batches." in page.text
+    assert "TENT non-finite 6 TENT shape 2" in page.text
+    assert "guard did" not in page.text
+    assert not page.all("path", **{"class": "mark"})
+    both = Page(html_of(tmp_path, skipped, result(GUARDED)))
+    overview = both.text[: both.text.index("Error in each domain")]
+    assert overview.count("6 images, 2 batches skipped") == 1
+
+
+def test_no_word_of_a_guard_becomes_markup(tmp_path: Path) -> None:
+    words = {"domain": HOSTILE, "action": HOSTILE, "cause": HOSTILE}
+    html = html_of(tmp_path, guarded(guard_event(3, **words)))
+    assert len(Page(html).all("script")) == 1
+    assert "<script>alert" not in html
 
 
 def test_several_runs_share_a_page_with_an_overview(tmp_path: Path) -> None:

@@ -31,16 +31,22 @@ def check_form(x: object, like: Tensor | None, shape: tuple[int, ...] | None) ->
 
     Raises:
         BadInputError: Says what is wrong and what to do.
-        ValueError: It is not the batch that is wrong, but the method.
+        ValueError: It is not the batch that is wrong, but the method or the program.
     """
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"images must be a tensor of shape (B, C, H, W), not {type(x).__name__}: convert them "
+            "before"
+        )
     if like is not None and like.dtype in HALF:
         raise ValueError(
             f"the method was converted to {like.dtype}, in which small updates are lost: "
             "convert it back with .float()"
         )
-    if not isinstance(x, Tensor) or x.ndim != 4:
-        given = f"one of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise BadInputError("shape", f"images must be a tensor of shape (B, C, H, W), not {given}")
+    if x.ndim != 4:
+        raise BadInputError(
+            "shape", f"images must be of shape (B, C, H, W), not {tuple(x.shape)}: reshape them"
+        )
     if x.numel() == 0:
         raise BadInputError("empty", "the batch is empty: leave it out")
     if like is not None and x.device != like.device:
@@ -120,18 +126,18 @@ def usable_images(x: Tensor, augmented: bool) -> tuple[Tensor, Tensor]:
     return finite, finite & (lowest >= -_OVERSHOOT) & (highest <= 1 + _OVERSHOOT)
 
 
-def unpredicted(x: object, num_classes: int, like: Tensor | None) -> Tensor:
+def unpredicted(x: Tensor, num_classes: int, like: Tensor | None) -> Tensor:
     """NaN logits for what could be no images at all: (B, num_classes), or (0, num_classes).
 
     Args:
-        x: Images, (B, C, H, W); anything else has no rows.
+        x: Images, (B, C, H, W); what has another number of axes has no rows.
         num_classes: C.
         like: Of the dtype and on the device of the network, if it has parameters.
 
     Example:
-        >>> unpredicted(torch.zeros(2, 3, 8, 8), 5, None).shape, unpredicted("x", 5, None).shape
-        (torch.Size([2, 5]), torch.Size([0, 5]))
+        >>> [len(unpredicted(x, 5, None)) for x in (torch.zeros(2, 3, 8, 8), torch.zeros(8, 8))]
+        [2, 0]
     """
-    rows = len(x) if isinstance(x, Tensor) and x.ndim == 4 else 0
+    rows = len(x) if x.ndim == 4 else 0
     like = torch.empty(0) if like is None else like.detach()
     return like.new_full((rows, num_classes), torch.nan)

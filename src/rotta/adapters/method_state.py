@@ -24,6 +24,17 @@ def load_optimiser(optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> N
     optimiser.load_state_dict(state)
     for group, how in zip(optimiser.param_groups, fused, strict=True):
         group["fused"], group["capturable"] = how, False
+    _lay_out_as_the_parameters(optimiser)
+
+
+@torch.no_grad()
+def _lay_out_as_the_parameters(optimiser: torch.optim.Optimizer) -> None:
+    """A fused optimiser goes through memory, and takes for granted that all of it is laid out
+    alike; a state may come from a network in another layout, or from a file, which knows one."""
+    for parameter, moments in optimiser.state.items():
+        for name, value in moments.items():
+            if isinstance(value, Tensor) and value.shape == parameter.shape:
+                moments[name] = torch.empty_like(parameter).copy_(value)
 
 
 def check_state(own: dict[str, Any], given: Any, shared: set[int]) -> None:

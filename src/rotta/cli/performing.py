@@ -25,6 +25,8 @@ from rotta.models.checksum import checksum
 from rotta.models.classifier import Classifier
 from rotta.models.sources import check_trained_on, source_for
 from rotta.record import Record
+from rotta.report.incident_words import incident_words
+from rotta.report.names import method_name
 from rotta.report.page import write_page
 from rotta.report.runs import load_run
 from rotta.report.stream_picture import draw_stream
@@ -216,6 +218,8 @@ def _show(record: Record, stream: Stream) -> None:
         + (f", with {jobs} at a time, one thread each" if jobs > 1 else "")
     )
     output.print(terminal_table(comparison_table(result), output))
+    for label, words in incident_words(result).items():
+        say(f"{method_name(label)}: {words}")
     write_page([load_run(folder)], folder / "report.html")
     say(f"page to look at: {folder / 'report.html'}")
     say(f"all figures: {record.path}")

@@ -8,6 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from rotta.report import svg
+from rotta.report.marks import Mark, draw_marks
 from rotta.report.series import Floats, Series
 from rotta.report.svg import Frame, Stay, StayNames
 from rotta.results import BankCourse
@@ -47,6 +48,7 @@ def line_chart(
     size: Size,
     unit: str = "",
     y_max: float | None = None,
+    marks: Sequence[Mark] = (),
 ) -> Chart:
     """Curves of windows, each with a band if the seeds differ, the strong ones on top.
 
@@ -58,13 +60,15 @@ def line_chart(
         size: Of the chart.
         unit: Of the values.
         y_max: Of the axis; fits the values if none.
+        marks: On the curves.
     """
     highest = max((float(v) for c in curves for v in c.high if np.isfinite(v)), default=1.0)
     steps = svg.ticks(y_max or highest or 1.0)
     names = StayNames(stays if size.named else [], size.width - Frame.left - Frame.right)
     frame = Frame(size.width, size.height, float(samples[-1]), steps[-1], names.height + AXIS)
     xs = np.array([frame.x(value) for value in _middles(samples)])
-    drawn = [_curve(frame, xs, c) for c in sorted(curves, key=lambda c: c.strong)]
+    in_order = sorted(curves, key=lambda c: c.strong)
+    drawn = [*(_curve(frame, xs, c) for c in in_order), *draw_marks(frame, xs, in_order, marks)]
     body = [*_background(frame, stays, steps, unit), *drawn, *names.draw(frame)]
     described = f"{len(curves)} curves over {samples[-1]:,.0f} samples: " + "; ".join(
         f"{curve.name} {_mean(curve.mean)}{unit} on average" for curve in curves

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rotta.report.charts import FLAT, HALF, WIDE, Chart, line_chart
+from rotta.report.marks import marks
 from rotta.report.series import Course, positions, series
 from rotta.report.svg import Stay
 from rotta.results import Result, SeedResult
@@ -23,10 +24,12 @@ def error_figure(result: Result, stays: Sequence[Stay]) -> Figure:
     """The error in each window."""
     title = "Error over time"
     curves = list(series(result, _error))
-    chart = line_chart(title, curves, positions(result), stays, size=WIDE, unit=" %")
-    return Figure(
-        title, "Share of wrong predictions in each window of the stream.", chart, wide=True
-    )
+    acted = marks(result)
+    chart = line_chart(title, curves, positions(result), stays, size=WIDE, unit=" %", marks=acted)
+    caption = "Share of wrong predictions in each window of the stream."
+    if acted:
+        caption += " Marks are where a guard did something."
+    return Figure(title, caption, chart, wide=True)
 
 
 def balance_figure(result: Result, stays: Sequence[Stay]) -> Figure:

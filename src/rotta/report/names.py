@@ -12,6 +12,7 @@ _METHODS = {
     "cotta": "CoTTA",
     "note": "NOTE",
     "rotta": "RoTTA",
+    "rotta-lasting": "RoTTA-lasting",
 }
 _SETTINGS = {
     "fully": "Fully TTA",

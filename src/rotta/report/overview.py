@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rotta.report.incident_words import skipped_by, skipped_words
 from rotta.report.names import emphasised, method_name
 from rotta.report.runs import Run
 from rotta.report.tables import Cell, ranked
@@ -16,6 +17,8 @@ class OverviewRow:
     name: str
     strong: bool
     cells: tuple[Cell, ...]
+    skipped: tuple[str, ...]
+    """What it skipped in each run, in words; empty if nothing."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,20 @@ def overview(runs: Sequence[Run]) -> Overview:
         columns.append(ranked(methods[m].average_error if m in methods else None for m in labels))
     strong = emphasised(labels)
     rows = [
-        OverviewRow(method_name(label), label in strong, tuple(column[i] for column in columns))
+        OverviewRow(
+            method_name(label),
+            label in strong,
+            tuple(column[i] for column in columns),
+            tuple(_skipped(run, label) for run in runs),
+        )
         for i, label in enumerate(labels)
     ]
     return Overview(_verdict(rows, len(runs)), rows)
+
+
+def _skipped(run: Run, label: str) -> str:
+    method = run.result.methods.get(label)
+    return skipped_words(skipped_by(method)) if method else ""
 
 
 def _verdict(rows: Sequence[OverviewRow], num_runs: int) -> str:

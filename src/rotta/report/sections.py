@@ -7,6 +7,9 @@ from typing import Any
 
 from rotta.report.classes import Banks, banks, class_errors
 from rotta.report.figures import Figure, balance_figure, entropy_figure, error_figure
+from rotta.report.guard_log import GuardLog, guard_log
+from rotta.report.incident_words import skipped_by, skipped_words
+from rotta.report.marks import outline
 from rotta.report.names import emphasised, method_name
 from rotta.report.pictures import data_uri
 from rotta.report.runs import Run
@@ -54,6 +57,9 @@ class Section:
     num_seeds: int
     courses: Sequence[Figure]
     """The first over the whole width."""
+    guards: GuardLog | None
+    mark_shapes: Sequence[tuple[str, str]]
+    """Outline, in a box of 14 pixels, and meaning of the marks on the first."""
     picture: str | None
     """Address of the picture of the stream."""
     banks: Banks | None
@@ -69,16 +75,21 @@ def section(run: Run) -> Section:
     samples = positions(result)
     where = stays(result, int(samples[-1])) if len(samples) else []
     figures = (error_figure, balance_figure, entropy_figure) if len(samples) else ()
+    guards = guard_log(result)
     return Section(
         title=run.title,
         name=run.name,
         verdict=verdict(table),
         notice=_notice(result),
-        facts={words: plain(run.setup(key)) for key, words in _FACTS.items() if run.setup(key)},
+        facts=_facts(run),
         methods=_methods(result),
         table=table,
         num_seeds=max(len(method.seeds) for method in result.methods.values()),
         courses=[figure(result, where) for figure in figures],
+        guards=guards,
+        mark_shapes=[(outline(action, 7, 7), words) for action, words in guards.actions]
+        if guards
+        else [],
         picture=data_uri(run.picture) if run.picture else None,
         banks=banks(result, where),
         classes=class_errors(result),
@@ -103,6 +114,16 @@ def plain(value: Any) -> str:
     if isinstance(value, float):
         return "∞" if math.isinf(value) else f"{value:g}"
     return "–" if value is None else str(value)
+
+
+def _facts(run: Run) -> dict[str, str]:
+    facts = {words: plain(run.setup(key)) for key, words in _FACTS.items() if run.setup(key)}
+    skipped = {
+        method_name(label): words
+        for label, method in run.result.methods.items()
+        if (words := skipped_words(skipped_by(method)))
+    }
+    return facts | ({"skipped by": plain(skipped)} if skipped else {})
 
 
 def _methods(result: Result) -> dict[str, Method]:

@@ -75,6 +75,14 @@
     svg.setAttribute("aria-label", title.textContent);
     title.remove();
 
+    const marked = new Map(); // from a mark to its words, which a browser would show beside the tip
+    for (const mark of svg.querySelectorAll(".mark")) {
+      const words = mark.querySelector("title");
+      mark.setAttribute("aria-label", words.textContent);
+      marked.set(mark, words.textContent);
+      words.remove();
+    }
+
     const cursor = document.createElementNS("http://www.w3.org/2000/svg", "path");
     cursor.setAttribute("class", "cursor");
     svg.append(cursor);
@@ -92,6 +100,11 @@
       place(svg.getBoundingClientRect().left + data.x[index] * scale(), y);
     };
     const follow = (event) => {
+      if (marked.has(event.target)) {
+        cursor.removeAttribute("d");
+        tip.replaceChildren(element("span", marked.get(event.target)));
+        return place(event.clientX, event.clientY);
+      }
       const box = svg.getBoundingClientRect();
       const x = (event.clientX - box.left) / scale();
       const y = (event.clientY - box.top) / scale();
