@@ -8,7 +8,20 @@ Example:
     ('motion_blur', 'snow', 'fog')
 """
 
-from rotta.adapters import BN, LAME, METHODS, NOTE, PL, TENT, Adapter, CoTTA, RoTTA, Source, adapt
+from rotta.adapters import (
+    BN,
+    LAME,
+    METHODS,
+    NOTE,
+    PL,
+    TENT,
+    Adapter,
+    CoTTA,
+    LastingRoTTA,
+    RoTTA,
+    Source,
+    adapt,
+)
 from rotta.corruptions import CORRUPTIONS, corrupt
 from rotta.datasets import DATASETS, load_dataset
 from rotta.evaluate import Step, evaluate
@@ -34,6 +47,7 @@ __all__ = [
     "Adapter",
     "Batch",
     "CoTTA",
+    "LastingRoTTA",
     "RoTTA",
     "Source",
     "Step",

@@ -32,7 +32,7 @@ from rotta.adapters.base import logits_of
 from rotta.models import build
 
 every_method = pytest.mark.parametrize("name", METHODS)
-WITH_A_BANK = ("note", "rotta")
+WITH_A_BANK = ("note", "rotta", "rotta-lasting")
 
 
 # Going back and going on

@@ -31,8 +31,10 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> None:
 def guarded(name: str) -> Adapter:
     """So fast a learner that it goes too far again and again."""
     options: dict[str, Any] = {"lr": 0.05} if name in LEARNING else {}
-    if name == "rotta":
+    if name.startswith("rotta"):
         options["nu"] = 0.5
+    if name == "rotta-lasting":
+        options["leash"] = 0.0
     return make(name, tiny_net(), guard=True, **options)
 
 
@@ -146,7 +148,7 @@ def test_the_state_of_an_unguarded_method_is_refused() -> None:
         guarded("tent").load_state_dict(make("tent", tiny_net(), lr=0.05).state_dict())
 
 
-@pytest.mark.parametrize("name", ["note", "rotta"])
+@pytest.mark.parametrize("name", ["note", "rotta", "rotta-lasting"])
 def test_putting_back_empties_the_bank_and_renews_the_optimiser(name: str) -> None:
     model = make(name, tiny_net(), guard=True)
     start = fingerprint(model.state_dict())

@@ -21,7 +21,8 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 """By default it replays CUDA graphs in float32."""
 VARIANTS: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in METHODS]
-VARIANTS += [("rotta", options) for options in WAYS.values()]
+ROTTAS = ("rotta", "rotta-lasting")
+VARIANTS += [(name, options) for name in ROTTAS for options in WAYS.values()]
 every_variant = pytest.mark.parametrize(("name", "options"), VARIANTS, ids=str)
 
 
@@ -121,18 +122,20 @@ def test_it_predicts_as_on_a_cpu(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize("name", ROTTAS)
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
-def test_all_ways_predict_alike(options: dict[str, Any]) -> None:
-    usual, other = on_cuda("rotta"), on_cuda("rotta", **options)
+def test_all_ways_predict_alike(name: str, options: dict[str, Any]) -> None:
+    usual, other = on_cuda(name), on_cuda(name, **options)
     exact = "precision" not in options
     for x in batches():
         expected, logits = usual(x), other(x)
         assert torch.allclose(logits, expected, atol=1e-4 if exact else 0.2)
 
 
-def test_a_steady_update_never_waits_for_the_device() -> None:
+@pytest.mark.parametrize("name", ROTTAS)
+def test_a_steady_update_never_waits_for_the_device(name: str) -> None:
     for options in ({}, *WAYS.values()):
-        model = on_cuda("rotta", **options)
+        model = on_cuda(name, **options)
         given = batches(20)
         for x in given[:10]:  # the bank is not full before, and asks how full it is
             model(x)
@@ -153,8 +156,9 @@ def fill(model: Adapter) -> None:
     assert len(model.bank) == model.bank.capacity
 
 
-def test_a_state_travels_between_devices() -> None:
-    here, there = make("rotta"), on_cuda("rotta")
+@pytest.mark.parametrize("name", ROTTAS)
+def test_a_state_travels_between_devices(name: str) -> None:
+    here, there = make(name), on_cuda(name)
     walk(here, stream(5, 16))
     there.load_state_dict(here.state_dict())
     x = images(16, seed=99)
@@ -163,8 +167,9 @@ def test_a_state_travels_between_devices() -> None:
     assert here(x).isfinite().all()
 
 
-def test_a_copy_records_for_itself() -> None:
-    model = on_cuda("rotta", **WAYS["float16"])
+@pytest.mark.parametrize("name", ROTTAS)
+def test_a_copy_records_for_itself(name: str) -> None:
+    model = on_cuda(name, **WAYS["float16"])
     walk(model, batches())
     twin = copy.deepcopy(model)
     for x in batches():
@@ -195,3 +200,13 @@ def test_a_network_that_is_not_channels_last() -> None:
     ours, theirs = make("rotta", small_net().cuda(), graphs=False), on_cuda("rotta", graphs=False)
     for x in batches(4):
         assert torch.allclose(ours(x), theirs(x), atol=1e-2)
+
+
+@every_variant
+def test_after_a_periodic_reset_it_is_at_its_start(name: str, options: dict[str, Any]) -> None:
+    """And what was recorded before is not replayed on tensors that are gone."""
+    model = on_cuda(name, reset_every=8 * 16, **options)
+    first = walk(model, batches(8))
+    if name != "cotta":  # which predicts by views that it draws
+        assert torch.allclose(model.predict(batches(1)[0]), first[0], atol=1e-4)
+    assert all(logits.isfinite().all() for logits in walk(model, batches()))

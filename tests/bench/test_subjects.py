@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from rotta.adapters import METHODS
+from rotta.adapters import PAPER_METHODS
 from rotta.adapters.choice import parse_methods
 from rotta.bench.subjects import default_methods, make_subjects
 from rotta.bench.workload import make_workload
@@ -17,13 +17,13 @@ def test_by_default_all_methods_stand_beside_floor_bare_and_plain() -> None:
     subjects = make_subjects(LOAD, default_methods(LOAD.device, quick=False))
     names = [subject.name for subject in subjects]
     assert names[:4] == ["floor", "bare", "rotta", "plain"]
-    assert set(names) == {"floor", "bare", "plain", *METHODS}
+    assert set(names) == {"floor", "bare", "plain", *PAPER_METHODS}
     assert len(names) == len(set(names))
 
 
 def test_on_cuda_rotta_goes_in_its_other_ways_too() -> None:
     usual, on_cuda = (default_methods(torch.device(d), quick=False) for d in ("cpu", "cuda"))
-    assert [choice.label for choice in usual] == list(METHODS)
+    assert [choice.label for choice in usual] == list(PAPER_METHODS)
     assert on_cuda[: len(usual)] == usual
     ways = ["rotta:graphs=false", "rotta:precision=float16", "rotta:precision=bfloat16"]
     assert [choice.label for choice in on_cuda[len(usual) :]] == ways

@@ -18,7 +18,7 @@ from rich.console import Console
 from torch import Tensor
 from typer.testing import CliRunner, Result
 
-from rotta.adapters import METHODS, Source
+from rotta.adapters import METHODS, PAPER_METHODS, Source
 from rotta.cli import app, live, main, options
 from rotta.comparison import Failed, Look
 
@@ -49,11 +49,11 @@ class RunsOut(Source):
         raise RuntimeError("out of [memory]")
 
 
-def test_run_compares_every_method_but_the_slow_one() -> None:
+def test_run_compares_every_method_of_the_paper_but_the_slow_one() -> None:
     done = rotta(*SMALL, "--out", "result")
     assert done.exit_code == 0, done.output
     stored = record("result")
-    assert list(stored["methods"]) == [name for name in METHODS if name != "cotta"]
+    assert list(stored["methods"]) == [name for name in PAPER_METHODS if name != "cotta"]
     assert stored["config"]["complete"] is True
     assert stored["config"]["classes"] == [str(digit) for digit in range(10)]
     for name, scored in stored["methods"].items():
@@ -145,6 +145,37 @@ def test_when_every_method_raises_there_is_no_table(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(METHODS, "tent", RunsOut)
     done = rotta(*SMALL, "--methods", "tent", "--out", "result")
     assert (done.exit_code, done.stdout) == (1, "")
+
+
+class Blinks(Source):
+    """A method whose camera spoils the first image of each batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(torch.cat([torch.full_like(x[:1], torch.nan), x[1:]]))
+
+
+def test_what_guards_did_and_what_was_skipped_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rotta.guard import guard
+
+    monkeypatch.setattr(guard, "TOO_FAR", 1e-2)
+    monkeypatch.setattr(guard, "LOOK_EVERY", 3)
+    monkeypatch.setitem(METHODS, "lame", Blinks)
+    methods = "bn,bn:guard=true,tent:lr=0.05:guard=true,lame:bad_input=skip"
+    words = (*SMALL, "--batch-size", "6", "--methods", methods, "--jobs", "1", "--out", "result")
+    done = rotta(*words)
+    assert done.exit_code == 0, done.output
+    walks = {label: m["seeds"]["0"] for label, m in record("result")["methods"].items()}
+    actions = [event["action"] for event in walks["tent:lr=0.05:guard=true"]["events"]]
+    alarms = len(actions) - actions.count("raise the rate")
+    assert alarms > 1
+    told = [line for line in done.stdout.splitlines() if "guard: " in line or "skipped" in line]
+    assert told[0] == "BN (guard=true): guard: no alarm"
+    assert told[1].startswith(f"TENT (lr=0.05, guard=true): guard: {alarms} alarms, ")
+    assert f"{actions.count('reset')} reset" in told[1]
+    assert told[2:] == ["LAME (bad_input=skip): skipped 10 images"]
+    assert walks["lame:bad_input=skip"]["skipped"] == {"non-finite": 10}
+    assert (walks["bn"]["events"], walks["bn"]["skipped"]) == ([], None)
+    assert "What the guard did" in Path("result/report.html").read_text()
 
 
 @forks

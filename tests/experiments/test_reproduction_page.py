@@ -120,7 +120,7 @@ def test_what_is_missing_is_said_and_counted(tmp_path: Path) -> None:
 def test_an_experiment_that_was_not_run_shows_what_the_paper_prints(tmp_path: Path) -> None:
     text = page_of(tmp_path, experiment())
     assert "| not run yet | not run yet |" in text
-    assert "Not run yet.\n\n<details>\n<summary>What the paper prints</summary>" in text
+    assert "Not run yet.\n\n<details>\n<summary>What is printed</summary>" in text
     assert "| rotta | 30.0 | missing |  |" in text
     assert "course.png" not in text
 

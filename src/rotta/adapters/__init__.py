@@ -4,7 +4,8 @@ from rotta.adapters.base import Adapter
 from rotta.adapters.bn import BN
 from rotta.adapters.cotta import CoTTA
 from rotta.adapters.lame import LAME
-from rotta.adapters.methods import METHODS, adapt
+from rotta.adapters.lasting import LastingRoTTA
+from rotta.adapters.methods import METHODS, PAPER_METHODS, adapt
 from rotta.adapters.note import NOTE
 from rotta.adapters.pl import PL
 from rotta.adapters.rotta import RoTTA
@@ -16,10 +17,12 @@ __all__ = [
     "LAME",
     "METHODS",
     "NOTE",
+    "PAPER_METHODS",
     "PL",
     "TENT",
     "Adapter",
     "CoTTA",
+    "LastingRoTTA",
     "RoTTA",
     "Source",
     "adapt",

@@ -62,6 +62,9 @@ class Adapter(nn.Module, metaclass=_Method):
             neither learnt from nor normalised with, and all of it is counted. See :meth:`forward`.
         guard: Look now and then whether what was learnt does harm, and put it back then: see
             :class:`~rotta.guard.Guard`.
+        reset_every: Samples after which all that was learnt is forgotten: parameters, statistics,
+            bank and optimiser return to the start, while random state, counters and the guard go
+            on. The batch that reaches the number is learnt from as a whole. None: never.
 
     Attributes:
         bank: The memory bank, for methods that have one.
@@ -88,16 +91,26 @@ class Adapter(nn.Module, metaclass=_Method):
     built: dict[str, Any]
 
     def __init__(
-        self, net: nn.Module, num_classes: int, *, bad_input: str = "raise", guard: bool = False
+        self,
+        net: nn.Module,
+        num_classes: int,
+        *,
+        bad_input: str = "raise",
+        guard: bool = False,
+        reset_every: int | None = None,
     ) -> None:
         super().__init__()
-        _check_network(net)
+        check_usable(net)
         check_at_least_one(num_classes=num_classes)
         check_bad_input(bad_input)
+        if reset_every is not None:
+            check_at_least_one(reset_every=reset_every)
         self.num_classes = num_classes
         self.bad_input = bad_input
         self.skipped = dict.fromkeys(REASONS, 0)
         self._guard = Guard() if guard else None
+        self.reset_every = reset_every
+        self._learnt_from = 0  # samples since it last started over by itself
         self.bank = None
         # not a submodule: it is not part of the state
         object.__setattr__(self, "source_net", net)
@@ -201,6 +214,18 @@ class Adapter(nn.Module, metaclass=_Method):
         elif self._guard.may_learn(Learnt(self)):
             self.learn(x, logits)
             self._guard.look(Learnt(self), x, logits.detach())
+        else:
+            return
+        if self.reset_every is not None:
+            self._start_over_if_due(len(x), self.reset_every)
+
+    def _start_over_if_due(self, samples: int, every: int) -> None:
+        """Count what was learnt from; forget it at every ``every``-th sample."""
+        self._learnt_from += samples
+        if self._learnt_from >= every:
+            # what is over counts for the next time: large batches do not make it come later
+            self._learnt_from %= every
+            Learnt(self).put_back(None)
 
     def _run_without_the_bad(self, x: Tensor, *, learn: bool) -> Tensor:
         """Predict the images that are finite, and learn from those in range alone."""
@@ -260,6 +285,7 @@ class Adapter(nn.Module, metaclass=_Method):
         """PyTorch's hook for :meth:`state_dict`: what ``STATE`` names, and the images' shape."""
         names = ("built", "_input_shape", "skipped", *self.STATE)
         names += ("_guard",) if self._guard is not None else ()
+        names += ("_learnt_from",) if self.reset_every is not None else ()
         return {name: state_of(getattr(self, name)) for name in names}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
@@ -364,7 +390,8 @@ def _shape_of(value: object) -> str:
     return f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
 
 
-def _check_network(net: nn.Module) -> None:
+def check_usable(net: nn.Module) -> None:
+    """Refuse what no method can work on."""
     if not isinstance(net, nn.Module):
         raise ValueError(f"the network must be an nn.Module, not {type(net).__name__}")
     if isinstance(net, torch.jit.ScriptModule):

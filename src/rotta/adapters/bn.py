@@ -16,7 +16,8 @@ class BN(Adapter):
     Args:
         net: A classifier with BatchNorm layers; it is not changed.
         num_classes: C, the number of its outputs.
-        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
+        common: ``bad_input``, ``guard`` and ``reset_every``, see
+            :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has no BatchNorm layer.

@@ -11,9 +11,10 @@ class CommonOptions(TypedDict, total=False):
 
     bad_input: str
     guard: bool
+    reset_every: int | None
 
 
-COMMON_DEFAULTS: dict[str, Any] = {"bad_input": "raise", "guard": False}
+COMMON_DEFAULTS: dict[str, Any] = {"bad_input": "raise", "guard": False, "reset_every": None}
 """What they are if they are left out."""
 
 
@@ -23,7 +24,7 @@ def defaults_of(kind: type) -> dict[str, Any]:
     Example:
         >>> import rotta
         >>> defaults_of(rotta.TENT)
-        {'lr': 0.001, 'bad_input': 'raise', 'guard': False}
+        {'lr': 0.001, 'bad_input': 'raise', 'guard': False, 'reset_every': None}
     """
     return {**_own_defaults(kind), **COMMON_DEFAULTS}
 

@@ -41,7 +41,8 @@ class CoTTA(Adapter):
         restore: Probability that a parameter returns to the source's.
         lr: Learning rate of Adam.
         seed: Of the views and of what is restored.
-        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
+        common: ``bad_input``, ``guard`` and ``reset_every``, see
+            :class:`~rotta.adapters.base.Adapter`.
 
     Example:
         >>> net = nn.Sequential(nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(192, 10))

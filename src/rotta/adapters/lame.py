@@ -28,7 +28,8 @@ class LAME(Adapter):
         neighbours: How many nearest neighbours pull at each sample.
         max_steps: Bound on the iterations.
         tolerance: Relative change of the energy at which they stop.
-        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
+        common: ``bad_input``, ``guard`` and ``reset_every``, see
+            :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has no linear layer with ``num_classes`` outputs.

@@ -3,17 +3,16 @@
 The paper's method learns for ever from its own predictions, and over many visits of the same
 domains its γ and β drift until it is worse than the network it started from. Its statistics do
 not: they forget. So what is learnt is held on a leash, and what is measured is how far it has gone
-from the *anchor*: the source's own γ and β with the teacher's statistics of today. No source data
-is needed.
+from the *anchor*: the source's own γ and β, with statistics that follow the bank as the teacher's
+do. No source data is needed.
 
 With θ_S, θ_T and θ_0 for γ and β of student, teacher and source, p_A for the anchor's prediction of
 the weak view, and everything else as in :mod:`rotta.adapters.rotta`, an update is
 
-    L   = 1/N Σ E(age) · [CE(p_T, p_S) + λ_a · CE(p_A, p_S)]
-    D   = 1/N Σ JS(p_T, p_A) / log 2                              in [0, 1]: how far it has gone
-    θ_S ← θ_S − Adam(∂L/∂θ_S)
-    θ_S ← θ_S + (κ + κ_D · D) · (θ_0 − θ_S)                       the leash, shorter the farther
-    θ_T ← θ_T + ν · (1 − D)^s · (θ_S − θ_T)                       the teacher, slower the farther
+    D   = 1/N Σ JS(p_T, p_A) / log 2                      in [0, 1]: how far it has gone
+    θ_S ← θ_S − Adam(∂L/∂θ_S)                             as in the paper
+    θ_S ← θ_S + min(1, κ · D) · (θ_0 − θ_S)               the leash: the farther, the stronger
+    θ_T ← θ_T + ν · (θ_S − θ_T)                           as in the paper
 """
 
 import math
@@ -24,22 +23,35 @@ import torch
 from torch import Tensor, nn
 
 from rotta.adapters.adam import descend
-from rotta.adapters.base import check_between
+from rotta.adapters.base import check_between, check_usable
 from rotta.adapters.common import CommonOptions
-from rotta.adapters.rotta import LOSS_SCALES, RoTTA
-from rotta.nn.surgery import layers_training
+from rotta.adapters.rotta import LOSS_SCALES, TRAINED_LAYERS, RoTTA
+from rotta.nn.surgery import affine_parameters, has_batch_norm, layers_training, move_towards
 
 
 class LastingRoTTA(RoTTA):
-    """RoTTA on a leash to its source; the options below, all others are RoTTA's.
+    """RoTTA on a leash to its source, for streams that come back to the same places.
 
     Args:
-        net: As for :class:`~rotta.adapters.rotta.RoTTA`.
-        num_classes: How many classes it tells apart.
-        anchor: λ_a, weight of the anchor's predictions among the targets.
-        pull: κ, share of the way back to the source at every update.
-        pull_by_divergence: κ_D, what is added to it per unit of divergence.
-        slowing: s, how much the teacher slows down with divergence.
+        net: A classifier with BatchNorm layers; it is not changed.
+        num_classes: C, the number of its outputs.
+        leash: κ, how strongly γ and β are pulled back to the source's for what has diverged; with 0
+            it is RoTTA.
+        capacity: As for :class:`~rotta.adapters.rotta.RoTTA`, and so are those that follow.
+        update_every: Samples between updates.
+        alpha: α, share of the bank in the new statistics.
+        nu: ν, how fast the teacher follows the student.
+        lambda_t: λ_t, weight of timeliness in the bank's score.
+        lambda_u: λ_u, weight of uncertainty in the bank's score.
+        lr: Learning rate of Adam.
+        graphs: Record the prediction and the update as CUDA graphs.
+        precision: In which the network computes.
+        seed: Of the strong views.
+        common: ``bad_input``, ``guard`` and ``reset_every``, see
+            :class:`~rotta.adapters.base.Adapter`.
+
+    Raises:
+        ValueError: The network has no BatchNorm layer, or a constant is out of range.
 
     Example:
         >>> import rotta
@@ -49,16 +61,14 @@ class LastingRoTTA(RoTTA):
     """
 
     PASSES = 5
+    ANCHORED = True
 
     def __init__(
         self,
         net: nn.Module,
         num_classes: int,
         *,
-        anchor: float = 1.0,
-        pull: float = 0.0,
-        pull_by_divergence: float = 0.1,
-        slowing: float = 1.0,
+        leash: float = 0.3,
         capacity: int = 64,
         update_every: int = 64,
         alpha: float = 0.05,
@@ -71,6 +81,7 @@ class LastingRoTTA(RoTTA):
         seed: int = 0,
         **common: Unpack[CommonOptions],
     ) -> None:
+        _check_anchored(net)
         super().__init__(
             net,
             num_classes,
@@ -86,43 +97,22 @@ class LastingRoTTA(RoTTA):
             seed=seed,
             **common,
         )
-        check_between(0, math.inf, anchor=anchor, slowing=slowing)
-        check_between(0, 1, pull=pull, pull_by_divergence=pull_by_divergence)
-        self.anchor = anchor
-        self.pull = pull
-        self.pull_by_divergence = pull_by_divergence
-        self.slowing = slowing
-        for number, parameter in enumerate(self._teacher_affine):
-            # not part of the state: the network gives them again
-            self.register_buffer(f"_source_{number}", parameter.detach().clone(), persistent=False)
-
-    @property
-    def _source_affine(self) -> list[Tensor]:
-        """θ_0."""
-        return [self.get_buffer(f"_source_{number}") for number in range(len(self._teacher_affine))]
+        check_between(0, math.inf, leash=leash)
+        assert self.unlearnt is not None
+        self.leash = leash
+        self._source_affine = affine_parameters(self.unlearnt, TRAINED_LAYERS)
 
     def _descend(self, weak: Tensor, strong: Tensor, weight: Tensor) -> None:
         """One update, as the head of this file states it."""
-        anchor = self._anchor_logits(weak).softmax(dim=1)
+        anchor = self._follow(weak).softmax(dim=1)
         with layers_training(self._robust_norms):
             target = self._teacher_logits(weak).softmax(dim=1)
             with torch.enable_grad():
-                log_p = self._logits(self.student, strong).log_softmax(dim=1)
-                cross_entropy = -((target + self.anchor * anchor) * log_p).sum(dim=1)
-                loss = (weight * cross_entropy).mean()
+                loss = self._distillation(target, strong, weight)
             descend(loss, self.optimiser, LOSS_SCALES.get(self.precision))
-        gone = divergence(target, anchor)
-        _move(self._student_affine, self._source_affine, self.pull + self.pull_by_divergence * gone)
-        _move(self._teacher_affine, self._student_affine, self.nu * (1 - gone) ** self.slowing)
-
-    def _anchor_logits(self, x: Tensor) -> Tensor:
-        """Of the source's γ and β with the teacher's statistics."""
-        teacher = [parameter.detach() for parameter in self._teacher_affine]
-        own = [parameter.clone() for parameter in teacher]
-        torch._foreach_copy_(teacher, self._source_affine)
-        logits = self._teacher_logits(x)
-        torch._foreach_copy_(teacher, own)
-        return logits
+        share = (self.leash * divergence(target, anchor)).clamp(max=1)
+        _move_by(share, self._student_affine, self._source_affine)
+        move_towards(self._teacher_affine, self._student_affine, self.nu)
 
 
 def divergence(p: Tensor, q: Tensor) -> Tensor:
@@ -144,7 +134,17 @@ def divergence(p: Tensor, q: Tensor) -> Tensor:
     return mean.clamp(0, 1)
 
 
-def _move(tensors: Sequence[Tensor], towards: Sequence[Tensor], share: Tensor) -> None:
+def _check_anchored(net: nn.Module) -> None:
+    check_usable(net)
+    if not has_batch_norm(net):
+        raise ValueError(
+            "the network has no BatchNorm layer, so there are no statistics to anchor the source's "
+            "γ and β in: use method='lame', which adapts the predictions alone, or 'rotta' with "
+            "robust_norm=False"
+        )
+
+
+def _move_by(share: Tensor, tensors: Sequence[Tensor], towards: Sequence[Tensor]) -> None:
     """θ ← θ + share · (θ' − θ) for all pairs at once, with a share that is on the device."""
     moved = [tensor.detach() for tensor in tensors]
     way = torch._foreach_sub([tensor.detach() for tensor in towards], moved)

@@ -10,6 +10,9 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from rotta.adapters.base import Adapter
 
+UNLEARNT = "unlearnt."
+"""How names of the network begin that never learns, see :mod:`rotta.adapters.unlearnt`."""
+
 _EXTRA = "_extra_state"  # PyTorch's name for it in a state
 
 
@@ -54,11 +57,13 @@ class Learnt:
     def put_back(self, snapshot: dict[str, Tensor] | None) -> None:
         """Return to a snapshot, or to the start, with a fresh optimiser and an empty bank.
 
-        Values are copied into the tensors that are there. Counters and random state go on.
+        Values are copied into the tensors that are there. Counters and random state go on, and so
+        does the learning rate, which is the guard's to set.
         """
         extra: dict[str, Any] = self._method.get_extra_state()
         if "optimiser" in extra:
-            extra["optimiser"] = self._start[_EXTRA]["optimiser"]
+            moments = self._start[_EXTRA]["optimiser"]["state"]
+            extra["optimiser"] = {**extra["optimiser"], "state": moments}
         self._method.load_state_dict({**self._start, **(snapshot or {}), _EXTRA: extra})
 
     def set_rate(self, factor: float) -> None:
@@ -81,7 +86,8 @@ class Learnt:
             _copy(held, own)
 
     def _parameters(self) -> dict[str, Tensor]:
-        return self._own(dict(self._method.named_parameters()))
+        parameters = self._method.named_parameters()
+        return self._own({name: p for name, p in parameters if not name.startswith(UNLEARNT)})
 
     def _statistics(self) -> dict[str, Tensor]:
         buffers = dict(self._method.named_buffers())

@@ -9,6 +9,7 @@ from rotta.adapters.bn import BN
 from rotta.adapters.common import defaults_of
 from rotta.adapters.cotta import CoTTA
 from rotta.adapters.lame import LAME
+from rotta.adapters.lasting import LastingRoTTA
 from rotta.adapters.note import NOTE
 from rotta.adapters.pl import PL
 from rotta.adapters.rotta import RoTTA
@@ -16,7 +17,7 @@ from rotta.adapters.source import Source
 from rotta.adapters.tent import TENT
 from rotta.registry import lookup
 
-METHODS: dict[str, type[Adapter]] = {
+PAPER_METHODS: dict[str, type[Adapter]] = {
     "source": Source,
     "bn": BN,
     "pl": PL,
@@ -26,8 +27,10 @@ METHODS: dict[str, type[Adapter]] = {
     "note": NOTE,
     "rotta": RoTTA,
 }
-"""By name, in the order of the paper's tables. Each is called with the network, the number of
-classes, and options by keyword."""
+"""Those that the paper compares, by name, in the order of its tables."""
+
+METHODS: dict[str, type[Adapter]] = {**PAPER_METHODS, "rotta-lasting": LastingRoTTA}
+"""All, by name. Each is called with the network, the number of classes, and options by keyword."""
 
 
 def adapt(

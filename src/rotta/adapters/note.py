@@ -11,6 +11,7 @@ from rotta.adapters.adam import adam, descend
 from rotta.adapters.base import Adapter, check_at_least_one, check_between, entropy, exact_entropy
 from rotta.adapters.cadence import cadence
 from rotta.adapters.common import CommonOptions
+from rotta.adapters.unlearnt import FOLLOW_EVERY, share_of_many
 from rotta.memory.pbrs import PBRS
 from rotta.nn.iabn import InstanceAwareNorm
 from rotta.nn.surgery import (
@@ -39,7 +40,8 @@ class NOTE(Adapter):
         momentum: How far an update moves the running statistics.
         lr: Learning rate of Adam; 1e-4 is the authors', and 1e-3 does much worse here.
         seed: Of the reservoir.
-        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
+        common: ``bad_input``, ``guard`` and ``reset_every``, see
+            :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has no BatchNorm layer.
@@ -78,11 +80,14 @@ class NOTE(Adapter):
                 "method='lame', which adapts the predictions alone, or 'cotta', which trains all"
             )
         self.update_every = update_every
-        make = partial(InstanceAwareNorm.from_batchnorm, k=k, momentum=momentum)
-        self.net = replace_batch_norms(copy_sharing_weights(net), make).eval()
+        self.net = _prepare(net, k, momentum)
         trained = affine_parameters(self.net, (InstanceAwareNorm,))
         train_only(self.net, trained)
         self._norms = layers_of(self.net, InstanceAwareNorm)
+        self.unlearnt: nn.Module | None = None
+        if self._guard is not None:
+            self.unlearnt = _prepare(net, k, share_of_many(momentum, FOLLOW_EVERY))
+            self.unlearnt.requires_grad_(False)
         self.optimiser = adam(trained, lr)
         self.generator = torch.Generator().manual_seed(seed)
         self.bank = PBRS(capacity, num_classes, self.generator).to(trained[0].device)
@@ -91,6 +96,12 @@ class NOTE(Adapter):
     def infer(self, x: Tensor) -> Tensor:
         """Logits, (B, num_classes), by the running statistics."""
         return self.logits(self.net, x)
+
+    def infer_unlearnt(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes), of γ and β of the start with statistics of their own."""
+        if self.unlearnt is None:
+            return super().infer_unlearnt(x)
+        return self.logits(self.unlearnt, x)
 
     def learn(self, x: Tensor, logits: Tensor) -> None:
         """Fill the reservoir, update when it is time."""
@@ -107,3 +118,13 @@ class NOTE(Adapter):
         with torch.enable_grad(), layers_training(self._norms):
             loss = exact_entropy(self.logits(self.net, memory)).mean()
             descend(loss, self.optimiser)
+        updates = self.samples_seen // self.update_every - 1  # before this one
+        if self.unlearnt is not None and updates % FOLLOW_EVERY == 0:
+            with layers_training(layers_of(self.unlearnt, InstanceAwareNorm)):
+                self.logits(self.unlearnt, memory)
+
+
+def _prepare(net: nn.Module, k: float, momentum: float) -> nn.Module:
+    """A copy with its own instance-aware layers, in evaluation mode."""
+    make = partial(InstanceAwareNorm.from_batchnorm, k=k, momentum=momentum)
+    return replace_batch_norms(copy_sharing_weights(net), make).eval()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from rotta.adapters.adam import adam, descend
 from rotta.adapters.base import Adapter, check_at_least_one, check_between, entropy, exact_entropy
 from rotta.adapters.cadence import cadence
 from rotta.adapters.common import CommonOptions
+from rotta.adapters.unlearnt import FOLLOW_EVERY, share_of_many
 from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent
 from rotta.nn.augment import drawn_strong_views
@@ -68,7 +69,8 @@ class RoTTA(Adapter):
         precision: In which the network computes: ``"float32"``, or on CUDA ``"float16"`` or
             ``"bfloat16"``. Statistics, γ, β and losses stay in float32.
         seed: Of the strong views.
-        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
+        common: ``bad_input``, ``guard`` and ``reset_every``, see
+            :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has nothing that can be adapted; the message says what to do.
@@ -83,6 +85,8 @@ class RoTTA(Adapter):
 
     STATE = ("optimiser", "generator", "samples_seen", "updates")
     AUGMENTS = True
+    ANCHORED: ClassVar[bool] = False
+    """Whether every update follows the unlearnt network, guard or not."""
     FREE = ("seed", "graphs", "precision")
     PASSES = 4
 
@@ -124,10 +128,15 @@ class RoTTA(Adapter):
             graphs = all(p.is_cuda for p in net.parameters())
         self.student = _prepare(net, alpha, robust_norm)
         self.teacher = _prepare(net, alpha, robust_norm) if robust_training else self.student
+        self.unlearnt: nn.Module | None = None
+        if robust_norm and (self.ANCHORED or self._guard is not None):
+            steps = 1 if self.ANCHORED else FOLLOW_EVERY
+            self.unlearnt = _prepare(net, share_of_many(alpha, steps), robust_norm)
         if graphs or precision != "float32":  # else launching them would cost more than they save
             made: Made = {}
-            for own in (self.student, self.teacher):
-                freeze_convolutions(own, PRECISIONS.get(precision), made)
+            for own in (self.student, self.teacher, self.unlearnt):
+                if own is not None:
+                    freeze_convolutions(own, PRECISIONS.get(precision), made)
         self.bank = (
             CSTU(capacity, num_classes, lambda_t=lambda_t, lambda_u=lambda_u)
             if balanced_bank
@@ -150,6 +159,12 @@ class RoTTA(Adapter):
         """The teacher's logits, (B, num_classes)."""
         return self._run_fast(self._teacher_logits, x)
 
+    def infer_unlearnt(self, x: Tensor) -> Tensor:
+        """Logits, (B, num_classes), of γ and β of the start with statistics of their own."""
+        if self.unlearnt is None:
+            return super().infer_unlearnt(x)
+        return self._run_fast(self._unlearnt_logits, x)
+
     def learn(self, x: Tensor, logits: Tensor) -> None:
         """Fill the bank; update at every ``update_every``-th sample."""
         label, uncertainty = logits.argmax(dim=1), entropy(logits)
@@ -171,6 +186,8 @@ class RoTTA(Adapter):
             (strong,) = drawn_strong_views(weak, self.generator)
         weight = timeliness(age.to(weak.dtype), self.capacity)
         self._run_fast(self._descend, weak, strong, weight)
+        if self.unlearnt is not None and not self.ANCHORED and self.updates % FOLLOW_EVERY == 0:
+            self._run_fast(self._follow, weak)
         self.updates += 1
 
     def _descend(self, weak: Tensor, strong: Tensor, weight: Tensor) -> None:
@@ -187,13 +204,27 @@ class RoTTA(Adapter):
             return exact_entropy(self._logits(self.student, weak)).mean()
         with torch.no_grad():
             target = self._teacher_logits(weak).softmax(dim=1)
+        return self._distillation(target, strong, weight)
+
+    def _distillation(self, target: Tensor, strong: Tensor, weight: Tensor) -> Tensor:
+        """Cross-entropy to the teacher's predictions, (N, C), old samples counting less."""
         log_p = self._logits(self.student, strong).log_softmax(dim=1)
         # Eq. 9 without its constant 1/C, which Adam would cancel
         cross_entropy = -(target * log_p).sum(dim=1)
         return (weight * cross_entropy).mean()
 
+    def _follow(self, weak: Tensor) -> Tensor:
+        """Move the unlearnt network's statistics towards the bank's; its logits, (N, C)."""
+        assert self.unlearnt is not None
+        with layers_training(layers_of(self.unlearnt, RobustBatchNorm)):
+            return self._unlearnt_logits(weak)
+
     def _teacher_logits(self, x: Tensor) -> Tensor:
         return self._logits(self.teacher, x)
+
+    def _unlearnt_logits(self, x: Tensor) -> Tensor:
+        assert self.unlearnt is not None
+        return self._logits(self.unlearnt, x)
 
     def _logits(self, net: nn.Module, x: Tensor) -> Tensor:
         """Logits in the images' own precision, computed in the chosen one."""

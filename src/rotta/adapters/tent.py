@@ -22,7 +22,8 @@ class TENT(Adapter):
         net: A classifier with normalisation layers; it is not changed.
         num_classes: C, the number of its outputs.
         lr: Learning rate of Adam.
-        common: ``bad_input`` and ``guard``, see :class:`~rotta.adapters.base.Adapter`.
+        common: ``bad_input``, ``guard`` and ``reset_every``, see
+            :class:`~rotta.adapters.base.Adapter`.
 
     Raises:
         ValueError: The network has no normalisation layer with γ and β.

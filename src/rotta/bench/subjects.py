@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rotta.adapters.choice import MethodChoice
-from rotta.adapters.methods import METHODS
+from rotta.adapters.methods import PAPER_METHODS
 from rotta.bench.floor import Bare, Floor
 from rotta.bench.plain import FILE, find_plain
 from rotta.bench.workload import BANK, Workload
@@ -51,13 +51,13 @@ class Subject:
 
 
 def default_methods(device: torch.device, quick: bool) -> list[MethodChoice]:
-    """All methods; on CUDA also RoTTA's slower and faster ways; without CoTTA if ``quick``.
+    """The paper's methods; on CUDA also RoTTA's slower and faster ways; without CoTTA if ``quick``.
 
     Example:
         >>> [choice.label for choice in default_methods(torch.device("cpu"), quick=True)]
         ['source', 'bn', 'pl', 'tent', 'lame', 'note', 'rotta']
     """
-    usual = [MethodChoice(name, {}) for name in METHODS if not (quick and name == DEAR)]
+    usual = [MethodChoice(name, {}) for name in PAPER_METHODS if not (quick and name == DEAR)]
     return [*usual, *_WAYS_ON_CUDA] if device.type == "cuda" else usual
 
 

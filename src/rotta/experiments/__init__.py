@@ -1,10 +1,11 @@
-"""The experiments of the paper, one small file each."""
+"""The experiments of the paper, and what others have measured of it, one small file each."""
 
 from rotta.experiments import (
     figure_batch_size,
     figure_delta,
     figure_framework,
     figure_stream,
+    figure_visits,
     table_ablation,
     table_alpha,
     table_cifar10,
@@ -35,8 +36,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         table_settings,
         figure_stream,
         figure_framework,
+        figure_visits,
     )
 }
-"""By name, in the order of the paper."""
+"""By name, in the order of the paper; what is not in it comes last."""
 
 __all__ = ["EXPERIMENTS", "Experiment"]

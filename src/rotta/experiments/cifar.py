@@ -17,6 +17,7 @@ def on_cifar(
     setting: str = "ptta",
     delta: float = 0.1,
     order: int | None = None,
+    visits: int = 1,
     batch_size: int = 64,
 ) -> Variant:
     """A stream over one of the two, with the paper's source model.
@@ -33,5 +34,6 @@ def on_cifar(
         setting=setting,
         delta=delta,
         order=order,
+        visits=visits,
         batch_size=batch_size,
     )

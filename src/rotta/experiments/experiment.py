@@ -5,13 +5,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from rotta.report.beside import Grid
+from rotta.report.curves import Curves, draw_curves
 from rotta.results import Result
-
-if TYPE_CHECKING:
-    from rotta.report.beside import Grid
-    from rotta.report.curves import Curves
 
 _FINGERPRINT_DIGITS = 12
 
@@ -75,10 +72,12 @@ Blocks = Mapping[str, Result]
 class Presentation:
     """What people are shown of the results."""
 
-    grids: "tuple[Grid, ...]" = ()
-    curves: "tuple[Curves, ...]" = ()
+    grids: tuple[Grid, ...] = ()
+    curves: tuple[Curves, ...] = ()
     remarks: tuple[str, ...] = ()
     """Sentences in Markdown."""
+    draw_curves: Callable[[Curves, Path], None] = draw_curves
+    """Writes a figure of curves into a file."""
 
 
 def _nothing(_: Blocks) -> Presentation:

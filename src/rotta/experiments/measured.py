@@ -1,7 +1,7 @@
 """Measured errors, put beside printed ones."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, stdev
 
 from rotta.adapters.choice import parse_methods
 from rotta.experiments.experiment import Blocks
@@ -43,12 +43,16 @@ def like_for_like(blocks: Blocks, printed: Mapping[Key, float | None]) -> dict[K
         blocks: Results.
         printed: What is compared, and what the paper prints of it.
     """
-    found = {key: method_result(blocks, *key) for key in printed}
+    found = over_common_seeds(blocks, printed)
+    return {key: entry(method, printed=printed[key]) for key, method in found.items()}
+
+
+def over_common_seeds(blocks: Blocks, keys: Iterable[Key]) -> dict[Key, MethodResult | None]:
+    """What methods scored, over the seeds that all of those have which have any."""
+    found = {key: method_result(blocks, *key) for key in keys}
     seeds = [set(method.seeds) for method in found.values() if method is not None]
     common = set.intersection(*seeds) if seeds else set()
-    return {
-        key: entry(_over(method, common), printed=printed[key]) for key, method in found.items()
-    }
+    return {key: _over(method, common) for key, method in found.items()}
 
 
 def _over(method: MethodResult | None, seeds: set[str]) -> MethodResult | None:
@@ -91,6 +95,21 @@ def entry(
     if domain == AVERAGE:
         return Entry(method.average_error, method.std, len(method.seeds), printed)
     return Entry(method.per_domain.get(domain), None, len(method.seeds), printed)
+
+
+def per_visit(method: MethodResult | None, visits: int) -> tuple[Entry, ...]:
+    """The mean error over all domains each time that they came round, the first visit first."""
+    seeds = [] if method is None else [list(seed.per_visit) for seed in method.seeds.values()]
+    return tuple(
+        _over_seeds([errors[visit] for errors in seeds if visit < len(errors)])
+        for visit in range(visits)
+    )
+
+
+def _over_seeds(errors: Sequence[float]) -> Entry:
+    if not errors:
+        return Entry()
+    return Entry(fmean(errors), stdev(errors) if len(errors) > 1 else None, len(errors))
 
 
 def mean_of(entries: Sequence[Entry], printed: float | None = None) -> Entry:

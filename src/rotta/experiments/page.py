@@ -13,7 +13,6 @@ from rotta.experiments.origins import limit_of, origin_lines, seeds_of
 from rotta.experiments.reproduce import ONE_SEED, progress_of, results_folder
 from rotta.experiments.store import QUICK_LIMIT, load
 from rotta.report.beside import Grid, to_csv, to_latex, to_markdown
-from rotta.report.curves import draw_curves
 from rotta.report.escaping import markdown_text
 
 _MANY = 4  # more tables than this are folded away behind the first
@@ -85,7 +84,7 @@ def write_files(experiment: Experiment, blocks: Blocks, folder: Path) -> list[Pa
     for curves in shown.curves:
         for suffix in _PICTURES if curves.measured else ():
             files.append(folder / f"{curves.name}{suffix}")
-            draw_curves(curves, files[-1])
+            shown.draw_curves(curves, files[-1])
     if experiment.draw:
         folder.mkdir(parents=True, exist_ok=True)
         files += experiment.draw(folder)
@@ -207,9 +206,9 @@ def _part(experiment: Experiment, results: Path, limit: int | None, page: Path) 
 
 
 def _only_printed(experiment: Experiment) -> list[str]:
-    """The paper's values of an experiment without any results."""
+    """What is printed of an experiment without any results."""
     tables = [to_markdown(grid).rstrip() for grid in experiment.present({}).grids if grid.printed]
-    return [_folded("What the paper prints", tables)] if tables else []
+    return [_folded("What is printed", tables)] if tables else []
 
 
 def _command(experiment: Experiment, blocks: Blocks) -> str:

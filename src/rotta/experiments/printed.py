@@ -1,4 +1,4 @@
-"""The paper's tables, as printed."""
+"""The paper's tables, as printed; and what others have printed of its method."""
 
 import json
 from functools import cache

@@ -13,6 +13,7 @@ from rotta.experiments.experiment import Experiment, Training, Variant
 from rotta.experiments.measured import method_result
 from rotta.experiments.store import QUICK_FOLDER, QUICK_LIMIT, Store, load
 from rotta.experiments.tasks import Identity, SourceTask, Walk, Walked, perform, prepare
+from rotta.experiments.under_way import forget
 
 ONE_SEED = ("cotta",)
 """Methods that walk along the first seed only: an order of magnitude dearer than the others."""
@@ -155,6 +156,7 @@ def carry_out(
             if not isinstance(end, Broken):
                 for place in plan.walks[walk]:
                     place.store.add(place.variant, walk.method, walk.seed, end)
+                forget(walk)
             yield walk, end
 
 
@@ -174,9 +176,9 @@ def _chosen(experiment: Experiment, wanted: Wanted) -> Iterator[tuple[Variant, s
 
 
 def _in_precision(label: str, precision: str | None) -> str:
-    """The label of RoTTA's walks in another precision; others have none."""
+    """The label of a walk in another precision, for methods that have several."""
     (choice,) = parse_methods(label)
-    if choice.name == "rotta" and precision not in (None, "float32"):
+    if "precision" in choice.settings and precision not in (None, "float32"):
         choice = replace(choice, options={**choice.options, "precision": precision})
     return choice.label
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from rotta.comparison import Failed, Look, compare, configuration
 from rotta.datasets import Dataset, load_dataset
 from rotta.experiments.experiment import Training, Variant
 from rotta.experiments.training import source_error, train_source
+from rotta.experiments.under_way import checkpoints_of
 from rotta.models import Classifier, load_source
 from rotta.models.checksum import checksum
 from rotta.results import SeedResult, provenance
@@ -124,6 +125,9 @@ def prepare(task: SourceTask, tell: Callable[[Look], None] | None = None) -> flo
 def perform(walk: Walk, tell: Callable[[Look], None] | None = None) -> Walked:
     """Do a walk; the same walk gives the same errors, whoever does it.
 
+    One of several visits that was killed goes on from its last checkpoint, which stays until
+    :func:`~rotta.experiments.under_way.forget` is called.
+
     Raises:
         WalkFailed: The method raised.
     """
@@ -148,7 +152,13 @@ def _performed(walk: Walk, tell: Callable[[Look], None] | None) -> Walked:
     )
     (choice,) = parse_methods(walk.method)
     net = _network(variant.source, walk.device)
-    (end,) = compare([choice], net, [walk.seed], lambda _: stream, tell)
+    threads = 1 if walk.device == "cpu" else None
+    origin = provenance(walk.device, data.provenance, threads=threads)
+    origin["source weights"] = _source_checksum(variant.source, walk.device)
+    kept = checkpoints_of(walk, choice.settings, origin)
+    ends = compare([choice], net, [walk.seed], lambda _: stream, tell, checkpoints=kept)
+    with closing(ends):
+        end = next(ends)  # and no further: a checkpoint stays until the result is in its place
     if isinstance(end, Failed):
         raise WalkFailed(end.reason)
     config = {
@@ -159,9 +169,6 @@ def _performed(walk: Walk, tell: Callable[[Look], None] | None) -> Walked:
     }
     if isinstance(variant.source, Training):
         config["source_error"] = _source_error(variant.source, walk.device)
-    threads = 1 if walk.device == "cpu" else None
-    origin = provenance(walk.device, data.provenance, threads=threads)
-    origin["source weights"] = _source_checksum(variant.source, walk.device)
     # the bank's course is for the page of a run; over hundreds of walks it would fill the disk
     return Walked(replace(end.result, bank=None), config, choice.settings, origin)
 

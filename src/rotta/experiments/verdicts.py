@@ -83,6 +83,19 @@ def all_worse(parts: Mapping[str, Mapping[str, Entry]], whole: Mapping[str, Entr
     return "Every part that is left out costs something, as in the paper." if complete else ""
 
 
+def at_most(claim: str, error: Entry, bound: float | None) -> str:
+    """Whether an error keeps a bound; nothing where one of them is missing.
+
+    Example:
+        >>> at_most("RoTTA reaches the goal", Entry(23.456), 24.0)
+        'RoTTA reaches the goal (at most 24.00): yes, 23.46.'
+    """
+    if error.value is None or bound is None:
+        return ""
+    answer = "yes" if error.value <= bound else "**no**"
+    return f"{claim} (at most {bound:.2f}): {answer}, {error.value:.2f}."
+
+
 def said(sentences: Sequence[str]) -> tuple[str, ...]:
     """Those that say something."""
     return tuple(sentence for sentence in sentences if sentence)
