@@ -23,6 +23,8 @@ FORBIDDEN = {
     "metrics": {"adapters", "report", "results"},
     "results": {"adapters", "streams", "report"},
     "report": {"adapters", "streams", "datasets", "models", "evaluate"},
+    "pool": {"streams", "datasets", "metrics", "results", "report", "evaluate", "serve"},
+    "client": {"adapters", "streams", "datasets", "models", "pool", "results", "report"},
 }
 
 

@@ -26,6 +26,7 @@ from rotta.corruptions import CORRUPTIONS, corrupt
 from rotta.datasets import DATASETS, load_dataset
 from rotta.evaluate import Step, evaluate
 from rotta.models import ARCHITECTURES, SOURCES, error_rate, load_source, train
+from rotta.pool import StreamPool
 from rotta.saving import load, save
 from rotta.streams import ARRIVALS, ORDERS, SETTINGS, Batch, Stream
 from rotta.versions import __version__
@@ -52,6 +53,7 @@ __all__ = [
     "Source",
     "Step",
     "Stream",
+    "StreamPool",
     "__version__",
     "adapt",
     "corrupt",

@@ -102,6 +102,11 @@ class Guard:
         self._alarm(method, "not finite", at_least="roll back")
         return False
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next :meth:`look` will ask the method for what it would say unlearnt."""
+        return self._batches + 1 >= self._look_at
+
     def look(self, method: Guarded, x: Tensor, logits: Tensor) -> None:
         """Note a batch that was learnt from; compare with the reference if it is time.
 

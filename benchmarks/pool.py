@@ -1,0 +1,218 @@
+"""A pool of streams against one model per stream: python benchmarks/pool.py
+
+    python benchmarks/pool.py --model digits --device cpu --streams 200 --json pool.json
+
+Every stream sends one image at a time. Frozen streams are only predicted, others learn too, with
+their updates spread evenly over time. Per image, medians of rounds that take turns:
+
+separate  a RoTTA for each stream, called with one image
+pool      a StreamPool, called with one image each of --gather streams
+batched   a single RoTTA, called with 64 images of its one stream: as good as it gets
+"""
+
+import argparse
+import gc
+import json
+import os
+import statistics
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, cycle, islice
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from rotta import RoTTA, Stream, load_dataset
+from rotta.bench.timing import timer_for
+from rotta.bench.workload import Workload, make_workload
+from rotta.cli.allocator import keep_freed_memory
+from rotta.nn.surgery import BATCH_NORMS, layers_of
+from rotta.pool import Request, StreamPool
+from rotta.results import provenance
+
+BATCH = 64
+_WARM_UP = 4  # rounds
+
+Milliseconds = dict[str, list[float]]
+"""Per image, round by round, by who took them."""
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """The same streams, in a pool and separately; and one more stream for itself."""
+
+    pool: StreamPool
+    models: dict[str, RoTTA]
+    single: RoTTA
+    images: Tensor
+    bytes_per_stream: dict[str, int]
+    """What the pool takes, what it may take, and what a model for itself takes."""
+
+    def names(self) -> list[str]:
+        """Of the streams."""
+        return list(self.models)
+
+
+def main() -> None:
+    """Measure, print, and write JSON if asked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", default="digits", help="an architecture or a source")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--gather", type=int, default=64, help="requests in one call")
+    parser.add_argument("--rounds", type=int, default=20, help="of --gather images each")
+    parser.add_argument(
+        "--learn-every", type=int, default=1, help="calls of the pool between two that learn"
+    )
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    keep_freed_memory()
+
+    device = torch.device(arguments.device)
+    load_before = os.getloadavg()[0]
+    crowd = gathered(arguments.model, device, arguments.streams)
+    size = arguments.gather, arguments.rounds, arguments.learn_every
+    learning = measure(crowd, device, *size, frozen=False)
+    for name in crowd.names():
+        crowd.pool.freeze(name)
+    frozen = measure(crowd, device, *size, frozen=True)
+    result = {
+        "model": arguments.model,
+        "streams": arguments.streams,
+        "gather": arguments.gather,
+        "learn every": arguments.learn_every,
+        "threads": torch.get_num_threads(),
+        "load average before": load_before,
+        "milliseconds per image": {
+            "frozen": medians(frozen),
+            "with updates": medians(learning),
+        },
+        "bank": mean_bank(crowd),
+        "bytes per stream": crowd.bytes_per_stream,
+        "provenance": provenance(arguments.device, {"images": "digits-c or synthetic"}),
+    }
+    for what, times in result["milliseconds per image"].items():
+        show(what, times)
+    print(f"banks hold {result['bank']:.0f} images, bytes per stream: {result['bytes per stream']}")
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def gathered(model: str, device: torch.device, streams: int) -> Crowd:
+    """Streams whose banks are filled, each at another distance from its next update."""
+    workload = make_workload(model, device, largest_batch=16 * BATCH)
+    images = _digits(device) if model == "digits" else workload.images
+    names = [f"stream-{i}" for i in range(streams)]
+    first = _first_images(images, names)
+    single = RoTTA(workload.net, workload.num_classes)
+    single(images[: 2 * BATCH])  # what is allocated once is allocated now
+    pool = StreamPool(workload.net, workload.num_classes, resident=streams + 1)
+    pool([Request("one more", images[: 2 * BATCH])])
+    before = _held_bytes(device)
+    for name, seen in first.items():
+        pool([Request(name, seen)])
+    between = _held_bytes(device)
+    models = {name: RoTTA(workload.net, workload.num_classes) for name in names}
+    for name, seen in first.items():
+        models[name](seen)
+    taken = {
+        "pool": (between - before) // streams,
+        "allowed": _allowed_bytes(workload, images),
+        "separate": (_held_bytes(device) - between) // streams,
+    }
+    return Crowd(pool, models, single, images, taken)
+
+
+def _first_images(images: Tensor, names: list[str]) -> dict[str, Tensor]:
+    """For each stream another number of them, so that updates will be spread evenly."""
+    source = cycle(torch.split(images, 1))
+    return {
+        name: torch.cat(list(islice(source, 2 * BATCH + i % BATCH))) for i, name in enumerate(names)
+    }
+
+
+def _digits(device: torch.device) -> Tensor:
+    """Some hundred corrupted digits in random order."""
+    stream = Stream(load_dataset("digits-c"), setting="continual", batch_size=8 * BATCH, seed=0)
+    return next(iter(stream)).x.to(device)
+
+
+def _held_bytes(device: torch.device) -> int:
+    """Memory of all tensors that are in use on a device."""
+    if device.type == "cuda":
+        return torch.cuda.memory_allocated(device)
+    gc.collect()
+    tensors = (each for each in gc.get_objects() if issubclass(type(each), Tensor))
+    storages = (tensor.untyped_storage() for tensor in tensors)
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
+
+def _allowed_bytes(workload: Workload, images: Tensor) -> int:
+    """3 × (γ, β, statistics and Adam's moments) + 1.1 × the bank of a stream."""
+    norms = layers_of(workload.net, *BATCH_NORMS)
+    channels = sum(norm.get_buffer("running_mean").numel() for norm in norms)
+    numbers = 4 * (2 + 2 + 4) * channels
+    return int(3 * numbers + 1.1 * BATCH * images[0].nbytes)
+
+
+def measure(
+    crowd: Crowd,
+    device: torch.device,
+    gather: int,
+    rounds: int,
+    learn_every: int,
+    *,
+    frozen: bool,
+) -> Milliseconds:
+    """Let all three take turns; a round of the pool is as many calls as lead to one that learns."""
+    timer, images = timer_for(device), torch.split(crowd.images, 1)
+    source, names = cycle(images), cycle(crowd.names())
+    batches = cycle(torch.split(crowd.images, BATCH))
+    single = crowd.single.predict if frozen else crowd.single
+    times: Milliseconds = {"separate": [], "pool": [], "batched": []}
+
+    def one_by_one(calls: list[list[Request]]) -> None:
+        for request in chain.from_iterable(calls):
+            model = crowd.models[request.stream]
+            (model.predict if frozen else model)(request.images)
+
+    def pooled(calls: list[list[Request]]) -> None:
+        for requests in calls:
+            crowd.pool.predict(requests)
+        crowd.pool.learn()
+
+    for _ in range(_WARM_UP + rounds):
+        calls = [
+            [Request(next(names), next(source)) for _ in range(gather)] for _ in range(learn_every)
+        ]
+        count = gather * learn_every
+        times["separate"].append(timer(partial(one_by_one, calls)) / count)
+        times["pool"].append(timer(partial(pooled, calls)) / count)
+        times["batched"].append(timer(partial(single, next(batches))) / BATCH)
+    return {who: taken[-rounds:] for who, taken in times.items()}
+
+
+def medians(times: Milliseconds) -> dict[str, float]:
+    """Of each, in milliseconds."""
+    return {who: round(statistics.median(taken), 4) for who, taken in times.items()}
+
+
+def show(what: str, times: dict[str, float]) -> None:
+    """A line for a table."""
+    separate, pool, batched = (times[who] for who in ("separate", "pool", "batched"))
+    print(f"{what}: separate {separate:.3f} ms, pool {pool:.3f} ms, batched {batched:.3f} ms")
+    print(f"  the pool is {separate / pool:.2f} times as fast as separate models")
+    print(f"  and has {batched / pool:.0%} of the throughput of one stream in batches of {BATCH}")
+
+
+def mean_bank(crowd: Crowd) -> float:
+    """How many samples a stream's bank holds, in the mean."""
+    return statistics.mean(sum(crowd.pool.info(name).bank_by_class) for name in crowd.names())
+
+
+if __name__ == "__main__":
+    main()

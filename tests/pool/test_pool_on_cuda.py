@@ -1,0 +1,41 @@
+"""On a GPU a pool is to each stream what a RoTTA of its own is there."""
+
+from typing import Any
+
+import pytest
+import torch
+from separate_models import SMALL, SeparateModels, check_same_state, images, same_logits, small_net
+
+from rotta.pool import MemoryStore, Request, StreamPool
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+CLASSES = 4
+CLOSE = 1e-5
+
+
+@pytest.mark.parametrize("options", [{}, {"guard": True}], ids=["plain", "guarded"])
+def test_streams_are_those_of_separate_models(options: dict[str, Any]) -> None:
+    net = small_net().cuda()
+    pool = StreamPool(net, CLASSES, resident=3, store=MemoryStore(), **SMALL, **options)
+    separate = SeparateModels(net, CLASSES, **SMALL, **options)
+    for turn in range(20):
+        requests = [
+            Request(f"s{(turn + i) % 5}", images(2 + i, 3 * turn + i).cuda()) for i in range(3)
+        ]
+        assert same_logits(pool(requests), separate(requests), CLOSE)
+    for name, model in separate.models.items():
+        check_same_state(pool, name, model.cpu(), CLOSE)
+
+
+def test_a_state_goes_from_one_device_to_the_other() -> None:
+    here, there = (StreamPool(net, CLASSES, **SMALL) for net in (small_net(), small_net().cuda()))
+    for seed in range(5):
+        here([Request("a", images(5, seed))])
+    there.restore("a", here.state("a"))
+    for seed in range(5, 10):
+        (one,) = here([Request("a", images(5, seed))])
+        (two,) = there([Request("a", images(5, seed).cuda())])
+        assert one.logits is not None
+        assert two.logits is not None
+        assert torch.allclose(one.logits, two.logits.cpu(), atol=1e-4)
