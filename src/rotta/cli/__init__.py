@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from rotta.cli import bench, corrupt, report, reproduce, run, show, stream, train
+from rotta.cli import bench, corrupt, report, reproduce, run, serve, show, stream, train
 from rotta.cli.allocator import keep_freed_memory
 from rotta.cli.console import Stopped, errors
 from rotta.versions import __version__
@@ -40,6 +40,7 @@ app.command("stream")(stream.stream)
 app.command("corrupt")(corrupt.corrupt)
 app.command("train")(train.train)
 app.command("bench")(bench.bench)
+app.command("serve")(serve.serve)
 
 
 def main() -> None:

@@ -1,0 +1,76 @@
+"""The application: routes, and refusals as JSON."""
+
+import logging
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
+
+from rotta.serve.front import Front
+from rotta.serve.refusals import Refusal
+from rotta.serve.routes import looking, predicting, streams, watching
+from rotta.serve.routes.common import let_in
+from rotta.serve.schemas import error_body
+from rotta.serve.service import Service
+from rotta.versions import __version__
+
+_LOG = logging.getLogger("rotta.serve")
+_CLIENT_LEFT = 499  # nobody sees it but the metrics
+_ABOUT = "Predictions for many streams, each of which adapts on its own."
+
+
+def build_app(service: Service) -> ASGIApp:
+    """The application of a service that was started."""
+    app = FastAPI(
+        title="rotta", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None
+    )
+    app.state.service = service
+    app.include_router(watching.open_router)
+    for module in (predicting, streams, looking, watching):
+        app.include_router(module.router, dependencies=[Depends(let_in)])
+    app.add_exception_handler(Refusal, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _no_such_thing)
+    app.add_exception_handler(ClientDisconnect, _left)
+    app.add_exception_handler(Exception, _failed)
+    return Front(app, service.metrics)
+
+
+def _answer(refusal: Refusal, headers: dict[str, str] | None = None) -> JSONResponse:
+    headers = dict(headers or {})
+    if refusal.retry_after is not None:
+        headers["Retry-After"] = str(refusal.retry_after)
+    if refusal.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(error_body(refusal), refusal.status, headers)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return _answer(error)
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    problems = [
+        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+        for problem in error.errors()
+    ]
+    return _answer(Refusal(422, "; ".join(problems)))
+
+
+async def _no_such_thing(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    message = f"{error.detail}: /openapi.json describes what there is"
+    return _answer(Refusal(error.status_code, message), dict(error.headers or {}))
+
+
+async def _left(_: Request, __: Exception) -> Response:
+    return Response(status_code=_CLIENT_LEFT)
+
+
+async def _failed(_: Request, __: Exception) -> Response:
+    return _answer(Refusal(500, "the server made a mistake, which is in its log: report it"))

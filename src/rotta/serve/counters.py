@@ -1,0 +1,89 @@
+"""The few numbers of a stream that every answer carries, without asking the pool each time."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from rotta.pool import StreamInfo, StreamPool
+
+_STREAMS = 65536  # that are counted, those used last
+
+
+@dataclass(frozen=True)
+class StreamCounters:
+    """How far a stream is."""
+
+    requests: int
+    """Predicted, this one included."""
+    samples: int
+    """Images learnt from or about to be, those of this request included."""
+    updates: int
+    """Steps of learning, from before this request."""
+    frozen: bool
+    alarms: int
+    """Times that the guard stepped in, since the server started."""
+
+
+class Counters:
+    """Counts along with a pool; for the worker's thread alone.
+
+    Args:
+        pool: The pool.
+    """
+
+    def __init__(self, pool: StreamPool) -> None:
+        self._pool = pool
+        self._of: OrderedDict[str, StreamCounters] = OrderedDict()
+        self._last_event: dict[str, int] = {}
+
+    def expect(self, stream: str) -> None:
+        """Look a stream up before the pool predicts for it, if it was not seen before.
+
+        Raises:
+            StoreError: Its state cannot be fetched now.
+            ValueError: Its state cannot be used.
+        """
+        if stream in self._of:
+            return
+        start = StreamCounters(requests=0, samples=0, updates=0, frozen=False, alarms=0)
+        if stream in self._pool:
+            info = self._pool.info(stream)
+            start = StreamCounters(info.requests, info.samples, info.updates, info.frozen, 0)
+            self._new_alarms(info)  # were counted in another life
+        self._of[stream] = start
+
+    def predicted(self, stream: str, images: int) -> StreamCounters:
+        """Count a request that the pool has predicted, for a stream that was expected."""
+        before = self._of[stream]
+        learnt = 0 if before.frozen else images
+        now = replace(before, requests=before.requests + 1, samples=before.samples + learnt)
+        self._of[stream] = now
+        self._of.move_to_end(stream)
+        while len(self._of) > _STREAMS:
+            self.forget(next(iter(self._of)))
+        return now
+
+    def learnt(self, updated: list[str]) -> int:
+        """Take over what updates have changed; how often guards stepped in meanwhile."""
+        return sum(self._learnt(stream) for stream in updated if stream in self._of)
+
+    def _learnt(self, stream: str) -> int:
+        info = self._pool.info(stream)
+        alarms = self._new_alarms(info)
+        before = self._of[stream]
+        self._of[stream] = replace(
+            before, samples=info.samples, updates=info.updates, alarms=before.alarms + alarms
+        )
+        return alarms
+
+    def forget(self, stream: str) -> None:
+        """Ask the pool when the stream comes again: it was changed by other means."""
+        self._of.pop(stream, None)
+        self._last_event.pop(stream, None)
+
+    def _new_alarms(self, info: StreamInfo) -> int:
+        """Events later than those counted before; a rate that goes up again is no alarm."""
+        last = self._last_event.get(info.name, -1)
+        new = [event for event in info.events if event["batch"] > last]
+        if new:
+            self._last_event[info.name] = new[-1]["batch"]
+        return sum(event["action"] != "raise the rate" for event in new)

@@ -1,0 +1,1 @@
+"""What can be asked of a server, one file for each kind of question."""

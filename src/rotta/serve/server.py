@@ -1,0 +1,112 @@
+"""A service on the network."""
+
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from rotta.serve.access import check_host
+from rotta.serve.app import build_app
+from rotta.serve.service import Service
+
+_WAITING_CONNECTIONS = 2048
+_KEEP_ALIVE = 75  # seconds that a connection may be idle
+
+
+def run(
+    service: Service, sock: socket.socket, ready: Callable[[str], None] = lambda _: None
+) -> bool:
+    """Serve until SIGTERM or SIGINT; then finish what was taken, learn, and save all.
+
+    Args:
+        service: What to serve.
+        sock: Where to listen, of :func:`listen`.
+        ready: Is called with the address, once it can be asked.
+
+    Returns:
+        Whether all streams could be saved.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)  # raised again by uvicorn, when all is done
+    service.start()
+    try:
+        _Server(service, lambda: ready(_address(sock))).run(sockets=[sock])
+    finally:
+        saved = service.stop()
+    return saved
+
+
+def listen(host: str, port: int, token: str | None) -> socket.socket:
+    """Open the port.
+
+    Raises:
+        ValueError: It is in use, or no place where a server without a token may listen.
+    """
+    check_host(host, token)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_WAITING_CONNECTIONS)
+    except (OSError, OverflowError) as error:
+        raise ValueError(
+            f"cannot listen on {host}, port {port} ({error}): choose another --port or --host"
+        ) from error
+
+
+@contextmanager
+def serving(service: Service) -> Iterator[str]:
+    """Serve this machine from a thread, as long as a block runs; yields the address.
+
+    Example:
+        >>> import tempfile, urllib.request
+        >>> from pathlib import Path
+        >>> from rotta.serve.served_model import load_model
+        >>> service = Service(load_model("digits"), store=Path(tempfile.mkdtemp()) / "s.sqlite")
+        >>> with serving(service) as url, urllib.request.urlopen(f"{url}/healthz") as answer:
+        ...     answer.status
+        200
+    """
+    started = threading.Event()
+    server = _Server(service, started.set)
+    sock = listen("127.0.0.1", 0, token=None)
+    service.start()
+    thread = threading.Thread(target=lambda: server.run(sockets=[sock]), name="server")
+    thread.start()
+    try:
+        started.wait()
+        yield _address(sock)
+    finally:
+        server.should_exit = True
+        thread.join()
+        service.stop()
+
+
+class _Server(uvicorn.Server):
+    """Tells when it is ready."""
+
+    def __init__(self, service: Service, ready: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            build_app(service),
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            timeout_keep_alive=_KEEP_ALIVE,
+            timeout_graceful_shutdown=int(service.limits.upload_seconds) + 5,
+            server_header=False,
+        )
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+def _address(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,161 @@
+"""Who waits for the worker: bounded, fair between streams, in order within each."""
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from rotta.serve.limits import Limits
+from rotta.serve.refusals import Refusal
+
+_COMMANDS_PER_TURN = 16  # that are about no stream in particular
+
+
+@dataclass(eq=False)
+class Job:
+    """Something for the worker to do, about one stream or about none."""
+
+    stream: str | None
+    images: Tensor | None = None
+    """(B, 3, H, W) to predict; if there are none, ``command`` is to be run."""
+    command: Callable[[], Any] | None = None
+    answer: "Future[Any]" = field(default_factory=Future)
+    arrived: float = field(default_factory=time.monotonic)
+
+    @property
+    def size(self) -> int:
+        """In images; a command counts as one."""
+        return 1 if self.images is None else len(self.images)
+
+
+class WaitingLine:
+    """A queue for each stream, served in turns, so that none can hold up the others.
+
+    Args:
+        limits: ``queue``, ``queue_per_stream``, ``max_batch`` and ``max_wait`` count here.
+
+    Example:
+        >>> import torch
+        >>> line = WaitingLine(Limits(max_wait=0))
+        >>> for stream in ("a", "a", "b"):
+        ...     line.put(Job(stream, torch.zeros(1, 3, 8, 8)))
+        >>> [[job.stream for job in line.take()] for _ in range(2)]
+        [['a', 'b'], ['a']]
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._changed = threading.Condition()
+        self._queues: OrderedDict[str, deque[Job]] = OrderedDict()  # next in turn first
+        self._sizes: dict[str, int] = {}
+        self._others: deque[Job] = deque()
+        self._size = 0
+        self._closed = False
+
+    @property
+    def size(self) -> int:
+        """Images and commands that wait."""
+        with self._changed:
+            return self._size
+
+    def check_room(self, stream: str | None, size: int = 1) -> None:
+        """Refuse what :meth:`put` would refuse now.
+
+        Raises:
+            Refusal: 429 where the stream has too much waiting, 503 where all together have, or
+                where the server ends.
+        """
+        with self._changed:
+            self._check_room(stream, size)
+
+    def put(self, job: Job) -> None:
+        """Let a job wait.
+
+        Raises:
+            Refusal: See :meth:`check_room`; the job does not wait then.
+        """
+        with self._changed:
+            self._check_room(job.stream, job.size)
+            if job.stream is None:
+                self._others.append(job)
+            else:
+                self._queues.setdefault(job.stream, deque()).append(job)
+                self._sizes[job.stream] = self._sizes.get(job.stream, 0) + job.size
+            self._size += job.size
+            self._changed.notify_all()
+
+    def take(self) -> list[Job]:
+        """Wait for jobs; those of the next turn: at most one for each stream, the oldest.
+
+        A prediction waits at most ``max_wait`` for others to fill the batch. Once the line is
+        closed, what is left is handed out without waiting, and then nothing.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._size or self._closed)
+            deadline = self._oldest() + self._limits.max_wait
+            while not self._is_enough() and (left := deadline - time.monotonic()) > 0:
+                self._changed.wait(left)
+            return self._next_turn()
+
+    def close(self) -> None:
+        """Take nothing more in."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _check_room(self, stream: str | None, size: int) -> None:
+        if self._closed:
+            raise Refusal(503, "the server is shutting down: send this to it again later", 5)
+        if self._size + size > self._limits.queue:
+            raise Refusal(503, "the server has more to do than it can: send this again later", 1)
+        if stream and self._sizes.get(stream, 0) + size > self._limits.queue_per_stream:
+            raise Refusal(
+                429,
+                f"stream {stream} has too much waiting already: wait for answers before you send "
+                "more",
+                1,
+            )
+
+    def _oldest(self) -> float:
+        heads = [queue[0].arrived for queue in self._queues.values()]
+        return min(heads, default=time.monotonic())
+
+    def _is_enough(self) -> bool:
+        """Whether waiting longer would bring nothing."""
+        if self._closed or self._others:
+            return True
+        heads = [queue[0] for queue in self._queues.values()]
+        return sum(job.size for job in heads) >= self._limits.max_batch or any(
+            job.images is None for job in heads
+        )
+
+    def _next_turn(self) -> list[Job]:
+        jobs = [self._others.popleft() for _ in range(min(len(self._others), _COMMANDS_PER_TURN))]
+        room = self._limits.max_batch
+        taken: list[str] = []
+        for stream, queue in self._queues.items():
+            if taken and queue[0].size > room:
+                break  # not overtaken by smaller ones, which might go on for ever
+            room -= queue[0].size
+            taken.append(stream)
+            if room <= 0:
+                break
+        for stream in taken:
+            jobs.append(self._pop(stream))
+        self._size -= sum(job.size for job in jobs)
+        return jobs
+
+    def _pop(self, stream: str) -> Job:
+        queue = self._queues.pop(stream)
+        job = queue.popleft()
+        self._sizes[stream] -= job.size
+        if queue:
+            self._queues[stream] = queue  # at the end: the others first
+        else:
+            del self._sizes[stream]
+        return job
