@@ -9,7 +9,15 @@ import torch
 from separate_models import SMALL, SeparateModels, close, images, same_logits, small_net
 from torch import nn
 
-from rotta.pool import MemoryStore, Prediction, Request, StoreError, StreamPool, stream_seed
+from rotta.pool import (
+    MemoryStore,
+    Prediction,
+    Request,
+    StoreError,
+    StreamPool,
+    engine,
+    stream_seed,
+)
 
 CLASSES = 4
 
@@ -114,6 +122,36 @@ def test_learning_tells_who_was_updated() -> None:
     assert pool.learn() == ["many"]
     assert pool.learn() == []
     assert (pool.info("many").updates, pool.info("few").updates) == (1, 0)
+
+
+def test_learning_pass_by_pass_keeps_nobody_waiting_for_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who only fills its bank need not wait; of the others, two at a time, the oldest first."""
+    monkeypatch.setattr(engine, "_LEARNT_AT_ONCE", 2 * SMALL["capacity"])
+    store = MemoryStore()
+    pool, at_once = make(store=store, save_every=1), make()
+    names = ["a", "b", "c", "d", "e"]
+    requests = [Request(name, images(6, seed)) for seed, name in enumerate(names)]
+    requests.insert(1, Request("few", images(1, 9)))
+    pool.predict(requests)
+    begun = {name: store.get(name) for name in names}
+    assert pool.waiting == 6
+    assert pool.learn(one_pass=True) == ["a", "b"]
+    assert pool.info("few").samples == 1
+    assert pool.waiting == 3
+    saved = [name for name in names if store.get(name) != begun[name]]
+    assert saved == ["a", "b"]  # what a stream has not learnt is in no save
+    pool.predict([Request("e", images(1, 7))])  # does not wait for its turn
+    assert pool.learn(one_pass=True) == ["e", "c", "d"]
+    assert pool.waiting == 0
+    at_once(requests)
+    at_once([Request("e", images(1, 7))])
+    again = [Request(name, images(2, 8)) for name in (*names, "few")]
+    for one, other in zip(pool.predict(again), at_once.predict(again), strict=True):
+        assert one.logits is not None
+        assert other.logits is not None
+        torch.testing.assert_close(one.logits, other.logits, rtol=1e-6, atol=1e-6)
 
 
 def test_what_was_learnt_on_the_way_is_told_later() -> None:

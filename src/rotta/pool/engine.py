@@ -113,6 +113,16 @@ class Engine:
             for stream, part in zip(streams, parts, strict=True)
         ]
 
+    @property
+    def updates_at_once(self) -> int:
+        """How many streams with a full bank go through the network together."""
+        return max(1, self._learnt_at_once // self._options.capacity)
+
+    def updates_due(self, lesson: Predicted) -> int:
+        """How many updates a stream will do when it learns this."""
+        seen, every = lesson.stream.record.samples, self._options.update_every
+        return (seen + len(lesson.images)) // every - seen // every
+
     @torch.no_grad()
     def learn(self, lessons: Sequence[Predicted]) -> list[Stream]:
         """Fill banks and update, as each stream's own RoTTA would.

@@ -109,17 +109,22 @@ class StreamPool:
             _check_together([request.stream for request in requests], self._most)
             return self._serving.predict(requests)
 
-    def learn(self) -> list[str]:
-        """Fill the banks with what was predicted since, and do all updates that are due.
+    def learn(self, *, one_pass: bool = False) -> list[str]:
+        """Fill the banks with what was predicted since, and do the updates that are due.
 
         Streams that are due by now are also written to the store. If that fails, it is noted in
         :attr:`failed_saves` and tried again the next time.
+
+        Args:
+            one_pass: Do no more updates than go through the network together, so that whoever
+                wants to predict need not wait for all; the other streams, see :attr:`waiting`,
+                learn at the next calls, those first that have waited longest.
 
         Returns:
             The streams that were updated.
         """
         with self._at_work():
-            self._serving.learn()
+            self._serving.learn(self._serving.next_to_learn() if one_pass else None)
             self._residents.retry_saves()
             for name in self._serving.due_to_be_saved():
                 self._residents.try_to_save(name)
@@ -131,6 +136,12 @@ class StreamPool:
             predictions = self.predict(requests)
             self.learn()
             return predictions
+
+    @property
+    def waiting(self) -> int:
+        """How many streams have predicted something that they have not learnt from yet."""
+        with self._lock:
+            return self._serving.waiting
 
     @property
     def failed_saves(self) -> dict[str, StoreError]:

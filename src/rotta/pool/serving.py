@@ -60,6 +60,24 @@ class Serving:
             updated = (name for name, lesson in lessons.items() if lesson.stream.row in rows)
             self._updated |= dict.fromkeys(updated)
 
+    @property
+    def waiting(self) -> int:
+        """Streams that have not learnt yet what they predicted."""
+        return len(self._pending)
+
+    def next_to_learn(self) -> list[str]:
+        """The streams that only fill their banks, and as many others as are updated in one pass.
+
+        The oldest first, and at least one.
+        """
+        room, chosen = self._engine.updates_at_once, []
+        for name, lesson in self._pending.items():
+            updates = self._engine.updates_due(lesson)
+            if not updates or room > 0:
+                chosen.append(name)
+                room -= updates
+        return chosen
+
     def forget(self, name: str) -> None:
         """What a stream has not learnt yet, it never will."""
         for memory in (self._pending, self._updated, self._to_save):
@@ -77,9 +95,11 @@ class Serving:
         return list(updated)
 
     def due_to_be_saved(self) -> list[str]:
-        """The streams that became due since this was last asked."""
-        due, self._to_save = self._to_save, {}
-        return list(due)
+        """The streams that became due since this was last asked and have learnt what there was."""
+        due = [name for name in self._to_save if name not in self._pending]
+        for name in due:
+            del self._to_save[name]
+        return due
 
     def _fetch(self, request: Request, busy: Collection[str]) -> None:
         """Bring the stream of a well-formed request into memory, if there is one already."""
