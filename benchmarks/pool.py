@@ -33,6 +33,8 @@ from rotta.results import provenance
 
 BATCH = 64
 _WARM_UP = 4  # rounds
+_ONE_MORE = "one more"  # stream, for what is allocated with the first
+_BEGIN_TOGETHER = 16  # streams, so that thousands begin soon
 
 Milliseconds = dict[str, list[float]]
 """Per image, round by round, by who took them."""
@@ -51,7 +53,7 @@ class Crowd:
 
     def names(self) -> list[str]:
         """Of the streams."""
-        return list(self.models)
+        return [name for name in self.pool.names() if name != _ONE_MORE]
 
 
 def main() -> None:
@@ -67,13 +69,16 @@ def main() -> None:
     parser.add_argument(
         "--learn-every", type=int, default=1, help="calls of the pool between two that learn"
     )
+    parser.add_argument(
+        "--no-separate", action="store_true", help="leave out a model per stream: thousands"
+    )
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     keep_freed_memory()
 
     device = torch.device(arguments.device)
     load_before = os.getloadavg()[0]
-    crowd = gathered(arguments.model, device, arguments.streams)
+    crowd = gathered(arguments.model, device, arguments.streams, separate=not arguments.no_separate)
     size = arguments.gather, arguments.rounds, arguments.learn_every
     learning = measure(crowd, device, *size, frozen=False)
     for name in crowd.names():
@@ -102,7 +107,7 @@ def main() -> None:
         arguments.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
-def gathered(model: str, device: torch.device, streams: int) -> Crowd:
+def gathered(model: str, device: torch.device, streams: int, *, separate: bool) -> Crowd:
     """Streams whose banks are filled, each at another distance from its next update."""
     workload = make_workload(model, device, largest_batch=16 * BATCH)
     images = _digits(device) if model == "digits" else workload.images
@@ -111,19 +116,22 @@ def gathered(model: str, device: torch.device, streams: int) -> Crowd:
     single = RoTTA(workload.net, workload.num_classes)
     single(images[: 2 * BATCH])  # what is allocated once is allocated now
     pool = StreamPool(workload.net, workload.num_classes, resident=streams + 1)
-    pool([Request("one more", images[: 2 * BATCH])])
+    pool([Request(_ONE_MORE, images[: 2 * BATCH])])
     before = _held_bytes(device)
-    for name, seen in first.items():
-        pool([Request(name, seen)])
+    beginnings = iter([Request(name, seen) for name, seen in first.items()])
+    while together := list(islice(beginnings, _BEGIN_TOGETHER)):
+        pool(together)
     between = _held_bytes(device)
-    models = {name: RoTTA(workload.net, workload.num_classes) for name in names}
-    for name, seen in first.items():
-        models[name](seen)
+    own = names if separate else []
+    models = {name: RoTTA(workload.net, workload.num_classes) for name in own}
+    for name, model_of_its_own in models.items():
+        model_of_its_own(first[name])
     taken = {
         "pool": (between - before) // streams,
         "allowed": _allowed_bytes(workload, images),
-        "separate": (_held_bytes(device) - between) // streams,
     }
+    if separate:
+        taken["separate"] = (_held_bytes(device) - between) // streams
     return Crowd(pool, models, single, images, taken)
 
 
@@ -173,7 +181,8 @@ def measure(
     source, names = cycle(images), cycle(crowd.names())
     batches = cycle(torch.split(crowd.images, BATCH))
     single = crowd.single.predict if frozen else crowd.single
-    times: Milliseconds = {"separate": [], "pool": [], "batched": []}
+    times: Milliseconds = {"separate": []} if crowd.models else {}
+    times |= {"pool": [], "batched": []}
 
     def one_by_one(calls: list[list[Request]]) -> None:
         for request in chain.from_iterable(calls):
@@ -190,7 +199,8 @@ def measure(
             [Request(next(names), next(source)) for _ in range(gather)] for _ in range(learn_every)
         ]
         count = gather * learn_every
-        times["separate"].append(timer(partial(one_by_one, calls)) / count)
+        if crowd.models:
+            times["separate"].append(timer(partial(one_by_one, calls)) / count)
         times["pool"].append(timer(partial(pooled, calls)) / count)
         times["batched"].append(timer(partial(single, next(batches))) / BATCH)
     return {who: taken[-rounds:] for who, taken in times.items()}
@@ -203,10 +213,12 @@ def medians(times: Milliseconds) -> dict[str, float]:
 
 def show(what: str, times: dict[str, float]) -> None:
     """A line for a table."""
-    separate, pool, batched = (times[who] for who in ("separate", "pool", "batched"))
-    print(f"{what}: separate {separate:.3f} ms, pool {pool:.3f} ms, batched {batched:.3f} ms")
-    print(f"  the pool is {separate / pool:.2f} times as fast as separate models")
-    print(f"  and has {batched / pool:.0%} of the throughput of one stream in batches of {BATCH}")
+    print(f"{what}: {', '.join(f'{who} {taken:.3f} ms' for who, taken in times.items())}")
+    if "separate" in times:
+        faster = times["separate"] / times["pool"]
+        print(f"  the pool is {faster:.2f} times as fast as separate models")
+    share = times["batched"] / times["pool"]
+    print(f"  the pool has {share:.0%} of the throughput of one stream in batches of {BATCH}")
 
 
 def mean_bank(crowd: Crowd) -> float:
