@@ -384,6 +384,17 @@ def test_double_precision(name: str) -> None:
         assert logits.isfinite().all()
 
 
+@every_method
+def test_what_was_learnt_moves_to_another_precision(name: str) -> None:
+    """On the way: an optimiser's moments must come along."""
+    model = make(name)
+    walk(model, stream()[:5])
+    model.double()
+    for x, usual_logits in zip(stream()[5:], usual(name)[5:], strict=True):
+        # CoTTA draws other noise in another dtype
+        assert torch.allclose(model(x.double()), usual_logits.double(), atol=5e-2)
+
+
 NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "batch norm after flatten": lambda: nn.Sequential(
         nn.Flatten(), nn.Linear(768, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 10)

@@ -3,7 +3,7 @@
 import copy
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
@@ -21,7 +21,13 @@ from rotta.adapters.input_check import (
     usable_images,
 )
 from rotta.adapters.learnt import Learnt, addresses
-from rotta.adapters.method_state import check_state, copied, load_optimiser, state_of
+from rotta.adapters.method_state import (
+    check_state,
+    copied,
+    load_optimiser,
+    moments_follow,
+    state_of,
+)
 from rotta.guard import Event, Guard
 from rotta.memory.bank import Bank
 
@@ -246,6 +252,14 @@ class Adapter(nn.Module, metaclass=_Method):
     def train(self, mode: bool = True) -> Self:
         """Only noted: in which mode its networks are is the method's own business."""
         self.training = mode
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """PyTorch's hook for :meth:`to` and its like; an optimiser would stay behind."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name in self.STATE:
+            if isinstance(held := getattr(self, name), torch.optim.Optimizer):
+                moments_follow(held)
         return self
 
     def remember_start(self) -> None:

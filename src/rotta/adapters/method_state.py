@@ -37,6 +37,15 @@ def _lay_out_as_the_parameters(optimiser: torch.optim.Optimizer) -> None:
                 moments[name] = torch.empty_like(parameter).copy_(value)
 
 
+def moments_follow(optimiser: torch.optim.Optimizer) -> None:
+    """Bring an optimiser's numbers to where its parameters are, and into their dtype."""
+    for parameter, moments in optimiser.state.items():
+        for name, value in moments.items():
+            if isinstance(value, Tensor):
+                alike = value.shape == parameter.shape
+                moments[name] = value.to(parameter) if alike else value.to(parameter.device)
+
+
 def check_state(own: dict[str, Any], given: Any, shared: set[int]) -> None:
     """Refuse what is not the state of such a method, before anything is loaded."""
     other = "this is not the state of the same method with the same options"

@@ -241,8 +241,7 @@ class RoTTA(Adapter):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """PyTorch's hook for :meth:`to` and its like."""
         self.forget_recorded()
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        return self
+        return super()._apply(fn, recurse)
 
     def _run_fast(self, function: Callable[..., Result], *inputs: Tensor) -> Result:
         return function(*inputs) if self._graphs is None else self._graphs.run(function, *inputs)
