@@ -24,20 +24,19 @@ from rotta.streams import PAPER_ORDER
 _PLACES = ("gate", "yard", "dock", "hall", "lift", "roof", "line", "shop")
 _FROZEN, _BROKEN = 1, 2
 _FROZEN_AFTER = 40  # requests
+_IMAGES = 12  # in each
 
 
 def images_of(number: int) -> Iterator[Tensor]:
-    """What a camera sees for ever, uint8, (B, 3, 32, 32) each time."""
+    """What a camera sees, over and over, uint8, (B, 3, 32, 32) each time."""
     if number == _BROKEN:
         generator = torch.Generator().manual_seed(number)
-        while True:
-            yield torch.randint(0, 256, (8, 3, 32, 32), dtype=torch.uint8, generator=generator)
+        noise = (torch.rand(400, 3, 32, 32, generator=generator) * 255).byte()
+        return itertools.cycle(torch.split(noise, _IMAGES))
+    dataset = rotta.load_dataset("digits-c", limit=400)
     domain = PAPER_ORDER[number % len(PAPER_ORDER)]
-    for seed in itertools.count(number):
-        dataset = rotta.load_dataset("digits-c", limit=400)
-        stream = rotta.Stream(dataset, order=[domain], batch_size=1 + number % 8, seed=seed)
-        for batch in stream:
-            yield (batch.x * 255).round().byte()
+    stream = rotta.Stream(dataset, order=[domain], batch_size=_IMAGES, seed=number)
+    return itertools.cycle([(batch.x * 255).round().byte() for batch in stream])
 
 
 def name_of(number: int) -> str:
@@ -47,7 +46,9 @@ def name_of(number: int) -> str:
 
 def feed(client: Client, count: int, until: float) -> None:
     """Send what all cameras see, each in its turn: the later ones less often."""
+    print("making what the cameras see")
     cameras = {name_of(number): images_of(number) for number in range(count)}
+    print("sending it: Ctrl-C to stop")
     sent = dict.fromkeys(cameras, 0)
     for turn in itertools.count():
         for number, (name, images) in enumerate(cameras.items()):

@@ -5,17 +5,18 @@ import torch
 from small_methods import EVERY, images, make, small_net, stream, walk
 
 import rotta
-from rotta.adapters import note
+from rotta.adapters import note, unlearnt
 from rotta.adapters import rotta as method
-from rotta.adapters.unlearnt import share_of_many
+from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
 
 tracking = pytest.mark.parametrize("name", ["rotta", "note"])
 
 
 @pytest.fixture
 def at_every_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(method, "FOLLOW_EVERY", 1)
-    monkeypatch.setattr(note, "FOLLOW_EVERY", 1)
+    for each in (method, note):
+        monkeypatch.setattr(each, "FOLLOW_EVERY", 1)
+    monkeypatch.setattr(unlearnt, "FOLLOWED_AT_ONCE", 1_000)  # the whole bank
 
 
 @tracking
@@ -45,19 +46,27 @@ def test_what_is_learnt_does_not_reach_it(name: str) -> None:
 
 
 @tracking
-def test_one_step_in_eight_goes_as_far_as_eight(name: str) -> None:
-    """On one image again and again, so that the bank holds the same whatever comes."""
+def test_it_keeps_step_with_the_method(name: str) -> None:
+    """On one image again and again, so that whatever is shown of the bank is the same."""
     model = make(name, guard=True, lr=0.0)
     x = images(1).repeat(EVERY, 1, 1, 1)
-    for _ in range(8):  # the first of eight updates is the one that it follows
+    for updates in range(1, 4 * FOLLOW_EVERY + 1):
         model(x)
-    own, unlearnt = (
-        {n: b for n, b in model.get_submodule(part).named_buffers() if "running_mean" in n}
-        for part in ("teacher" if name == "rotta" else "net", "unlearnt")
-    )
-    assert own.keys() == unlearnt.keys()
-    first = next(iter(own))
-    assert torch.allclose(own[first], unlearnt[first], atol=1e-5)
+        own, kept = (
+            next(b for n, b in model.get_submodule(part).named_buffers() if "running_mean" in n)
+            for part in ("teacher" if name == "rotta" else "net", "unlearnt")
+        )
+        if updates % FOLLOW_EVERY == 0:
+            assert torch.allclose(own, kept, atol=1e-5)
+
+
+def test_every_image_of_a_bank_has_its_turn() -> None:
+    for size in (1, 7, 8, 17, 64):
+        bank = torch.arange(size)
+        shown = torch.cat(
+            [followed(bank, FOLLOW_EVERY * turn) for turn in range(max(1, size // 8))]
+        )
+        assert shown.sort().values.tolist() == bank.tolist()
 
 
 @tracking

@@ -12,7 +12,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance
 
 from rotta.serve import Service, load_model, serving
 
-ROUTES = 12
+ROUTES = 13
 
 
 @pytest.fixture(scope="module")

@@ -99,3 +99,11 @@ def test_what_is_closed_hands_out_the_rest() -> None:
 def test_limits_that_cannot_be(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"or more|lower max_images"):
         Limits(**wrong)
+
+
+def test_who_has_other_things_to_do_takes_what_is_there() -> None:
+    line = WaitingLine(Limits(max_wait=60.0))
+    assert line.take(wait=False) == []
+    line.put(job("a"))
+    assert [each.stream for each in line.take(wait=False)] == ["a"]  # at once, batch or no batch
+    assert line.take(wait=False) == []

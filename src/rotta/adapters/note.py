@@ -11,7 +11,7 @@ from rotta.adapters.adam import adam, descend
 from rotta.adapters.base import Adapter, check_at_least_one, check_between, entropy, exact_entropy
 from rotta.adapters.cadence import cadence
 from rotta.adapters.common import CommonOptions
-from rotta.adapters.unlearnt import FOLLOW_EVERY, share_of_many
+from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
 from rotta.memory.pbrs import PBRS
 from rotta.nn.iabn import InstanceAwareNorm
 from rotta.nn.surgery import (
@@ -121,7 +121,7 @@ class NOTE(Adapter):
         updates = self.samples_seen // self.update_every - 1  # before this one
         if self.unlearnt is not None and updates % FOLLOW_EVERY == 0:
             with layers_training(layers_of(self.unlearnt, InstanceAwareNorm)):
-                self.logits(self.unlearnt, memory)
+                self.logits(self.unlearnt, followed(memory, updates))
 
 
 def _prepare(net: nn.Module, k: float, momentum: float) -> nn.Module:

@@ -12,7 +12,7 @@ from rotta.adapters.adam import adam, descend
 from rotta.adapters.base import Adapter, check_at_least_one, check_between, entropy, exact_entropy
 from rotta.adapters.cadence import cadence
 from rotta.adapters.common import CommonOptions
-from rotta.adapters.unlearnt import FOLLOW_EVERY, share_of_many
+from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
 from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent
 from rotta.nn.augment import drawn_strong_views
@@ -187,7 +187,7 @@ class RoTTA(Adapter):
         weight = timeliness(age.to(weak.dtype), self.capacity)
         self._run_fast(self._descend, weak, strong, weight)
         if self.unlearnt is not None and not self.ANCHORED and self.updates % FOLLOW_EVERY == 0:
-            self._run_fast(self._follow, weak)
+            self._run_fast(self._follow, followed(weak, self.updates))
         self.updates += 1
 
     def _descend(self, weak: Tensor, strong: Tensor, weight: Tensor) -> None:

@@ -1,12 +1,20 @@
 """``rotta serve``: one model for many streams, over HTTP."""
 
 import logging
-from typing import Annotated, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rotta.cli import options
 from rotta.cli.console import say
+
+if TYPE_CHECKING:
+    from rotta.serve.server import Servable
+
+_ENGINES = ("local", "ray")
+_REPLICAS = 2
 
 
 def serve(
@@ -81,6 +89,29 @@ def serve(
             metavar="rotta:KEY=VALUE",
         ),
     ] = "rotta",
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="local, or ray: several processes, on one machine or more, that share a Redis."
+        ),
+    ] = "local",
+    replicas: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that predict, each on a core or a GPU; 2 if left out. With --engine "
+            "ray.",
+            metavar="N",
+            min=1,
+        ),
+    ] = None,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the Ray cluster that this machine is part of, such as auto; Ray is started "
+            "here if left out.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
 ) -> None:
@@ -95,6 +126,7 @@ def serve(
     from rotta import serve as serving
     from rotta.pool import StoreError
 
+    chosen = _engine(engine, replicas, ray_address)
     where = options.pick_device(device)
     limits = serving.Limits(
         max_body=max_body_mb << 20,
@@ -109,7 +141,7 @@ def serve(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     sock = serving.listen(host, port, token)
     try:
-        service = serving.Service(
+        service = chosen(
             serving.load_model(model, image_size=image_size),
             store=store,
             save_every=save_every,
@@ -125,6 +157,21 @@ def serve(
     if not serving.run(service, sock, lambda url: say(f"serving {model} at {url}")):
         raise typer.Exit(1)
     say("stopped, and all streams are saved")
+
+
+def _engine(engine: str, replicas: int | None, address: str | None) -> "Callable[..., Servable]":
+    """What builds a service, given what all services are."""
+    if engine not in _ENGINES:
+        raise ValueError(f"--engine is one of {', '.join(_ENGINES)}, not {engine!r}")
+    if engine == "ray":
+        from rotta.serve.ray import RayService
+
+        return partial(RayService, replicas=replicas or _REPLICAS, address=address)
+    if replicas is not None or address is not None:
+        raise ValueError("--replicas and --ray-address are for a Ray cluster: add --engine ray")
+    from rotta.serve import Service
+
+    return Service
 
 
 def _options_of(method: str) -> dict[str, Any]:

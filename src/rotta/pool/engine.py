@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rotta.adapters.cadence import cadence
-from rotta.adapters.unlearnt import FOLLOW_EVERY, share_of_many
+from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
 from rotta.guard import Guard
 from rotta.nn.augment import drawn_strong_views
 from rotta.pool.banks import Banks, Newcomers
@@ -198,13 +198,16 @@ class Engine:
             stream.record.updates += 1
 
     def _follow(self, streams: Sequence[Stream]) -> None:
-        """Let what guards compare with keep up; the streams' banks are of one size and shape."""
-        if streams:
-            rows = [stream.row for stream in streams]
-            weak = _interleaved([self.banks.images(row) for row in rows])
-            alpha = share_of_many(self._options.alpha, FOLLOW_EVERY)
-            there = self._there(rows, torch.int64)
-            follow(self._network, self.numbers, weak, there, alpha=alpha)
+        """Let what guards compare with keep up; those together that show as many images."""
+        alpha = share_of_many(self._options.alpha, FOLLOW_EVERY)
+        alike: dict[torch.Size, list[tuple[int, Tensor]]] = defaultdict(list)
+        for stream in streams:
+            weak = followed(self.banks.images(stream.row), stream.record.updates)
+            alike[weak.shape].append((stream.row, weak))
+        for together in alike.values():
+            rows = self._there([row for row, _ in together], torch.int64)
+            weak = _interleaved([images for _, images in together])
+            follow(self._network, self.numbers, weak, rows, alpha=alpha)
 
     def _may_learn(self, stream: Stream) -> bool:
         return stream.guard is None or stream.guard.may_learn(self._guarded(stream))

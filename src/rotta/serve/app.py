@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from rotta.serve.front import Front
 from rotta.serve.refusals import Refusal
-from rotta.serve.routes import looking, predicting, streams, watching
+from rotta.serve.routes import looking, overview, page, predicting, streams, watching
 from rotta.serve.routes.common import let_in
 from rotta.serve.schemas import error_body
 from rotta.serve.service import Service
@@ -28,8 +28,9 @@ def build_app(service: Service) -> ASGIApp:
         title="rotta", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None
     )
     app.state.service = service
-    app.include_router(watching.open_router)
-    for module in (predicting, streams, looking, watching):
+    for router in (watching.open_router, page.router):
+        app.include_router(router)
+    for module in (predicting, streams, looking, overview, watching):
         app.include_router(module.router, dependencies=[Depends(let_in)])
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -39,7 +40,8 @@ def build_app(service: Service) -> ASGIApp:
     return Front(app, service.metrics)
 
 
-def _answer(refusal: Refusal, headers: dict[str, str] | None = None) -> JSONResponse:
+def refusal_answer(refusal: Refusal, headers: dict[str, str] | None = None) -> JSONResponse:
+    """A refusal as whoever asked gets it."""
     headers = dict(headers or {})
     if refusal.retry_after is not None:
         headers["Retry-After"] = str(refusal.retry_after)
@@ -50,7 +52,7 @@ def _answer(refusal: Refusal, headers: dict[str, str] | None = None) -> JSONResp
 
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
-    return _answer(error)
+    return refusal_answer(error)
 
 
 async def _invalid(_: Request, error: Exception) -> Response:
@@ -59,13 +61,13 @@ async def _invalid(_: Request, error: Exception) -> Response:
         f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
         for problem in error.errors()
     ]
-    return _answer(Refusal(422, "; ".join(problems)))
+    return refusal_answer(Refusal(422, "; ".join(problems)))
 
 
 async def _no_such_thing(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     message = f"{error.detail}: /openapi.json describes what there is"
-    return _answer(Refusal(error.status_code, message), dict(error.headers or {}))
+    return refusal_answer(Refusal(error.status_code, message), dict(error.headers or {}))
 
 
 async def _left(_: Request, __: Exception) -> Response:
@@ -73,4 +75,4 @@ async def _left(_: Request, __: Exception) -> Response:
 
 
 async def _failed(_: Request, __: Exception) -> Response:
-    return _answer(Refusal(500, "the server made a mistake, which is in its log: report it"))
+    return refusal_answer(Refusal(500, "the server made a mistake, which is in its log: report it"))

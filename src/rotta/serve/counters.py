@@ -1,6 +1,7 @@
 """The few numbers of a stream that every answer carries, without asking the pool each time."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rotta.pool import StreamInfo, StreamPool
@@ -28,10 +29,12 @@ class Counters:
 
     Args:
         pool: The pool.
+        note: Is told whatever is learnt of a stream on the way.
     """
 
-    def __init__(self, pool: StreamPool) -> None:
+    def __init__(self, pool: StreamPool, note: Callable[[StreamInfo], None]) -> None:
         self._pool = pool
+        self._note = note
         self._of: OrderedDict[str, StreamCounters] = OrderedDict()
         self._last_event: dict[str, int] = {}
 
@@ -49,6 +52,7 @@ class Counters:
             info = self._pool.info(stream)
             start = StreamCounters(info.requests, info.samples, info.updates, info.frozen, 0)
             self._new_alarms(info)  # were counted in another life
+            self._note(info)
         self._of[stream] = start
 
     def predicted(self, stream: str, images: int) -> StreamCounters:
@@ -68,6 +72,7 @@ class Counters:
 
     def _learnt(self, stream: str) -> int:
         info = self._pool.info(stream)
+        self._note(info)
         alarms = self._new_alarms(info)
         before = self._of[stream]
         self._of[stream] = replace(

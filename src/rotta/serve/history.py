@@ -10,6 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from rotta.pool import StreamInfo
+from rotta.serve.standings import Standings
+
 MOMENTS = 240
 """Requests that are remembered of each stream."""
 PICTURES = 16
@@ -34,18 +37,47 @@ class Moment(TypedDict):
     """From the complete request to the answer."""
 
 
+class Drift(TypedDict):
+    """How far a stream had moved after an update."""
+
+    time: float
+    """In seconds since 1970."""
+    statistics: float
+    """From the source's; relative."""
+    parameters: float
+    """The same of γ and β."""
+    rate: float
+    """By which the guard multiplied its learning rate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One input."""
+
+    pixels: Tensor
+    """uint8, (3, h, w)."""
+    number: int
+    """Of the class that was predicted."""
+    confidence: float
+    """Its probability."""
+
+
 @dataclass
 class _Remembered:
     moments: deque[Moment] = field(default_factory=lambda: deque(maxlen=MOMENTS))
-    pictures: deque[tuple[Tensor, int]] = field(default_factory=lambda: deque(maxlen=PICTURES))
+    pictures: deque[Seen] = field(default_factory=lambda: deque(maxlen=PICTURES))
+    drift: deque[Drift] = field(default_factory=lambda: deque(maxlen=MOMENTS))
 
 
 class History:
     """The last requests and inputs of the streams used last; bounded, safe to use from threads.
 
+    Attributes:
+        standings: How each stands now, of many more streams.
+
     Example:
-        >>> history = History()
-        >>> history.add("a", torch.zeros(2, 3, 8, 8), classes=[0, 1], entropy=0.5, latency=0.004)
+        >>> history, images = History(), torch.zeros(2, 3, 8, 8)
+        >>> history.add("a", images, [0, 1], confidences=[0.9, 0.8], entropy=0.5, latency=0.004)
         >>> history.moments("a")[0]["classes"], len(history.pictures("a")), history.moments("b")
         ({0: 1, 1: 1}, 2, [])
     """
@@ -53,9 +85,16 @@ class History:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._streams: OrderedDict[str, _Remembered] = OrderedDict()
+        self.standings = Standings()
 
     def add(
-        self, stream: str, images: Tensor, classes: list[int], entropy: float, latency: float
+        self,
+        stream: str,
+        images: Tensor,
+        classes: list[int],
+        confidences: list[float],
+        entropy: float,
+        latency: float,
     ) -> None:
         """Remember one request.
 
@@ -63,6 +102,7 @@ class History:
             stream: Whose it is.
             images: uint8, or in [0, 1]; on the CPU, (B, 3, H, W).
             classes: As predicted, B of them.
+            confidences: Their probabilities.
             entropy: Mean of the predictions', in nats.
             latency: In seconds.
         """
@@ -74,22 +114,39 @@ class History:
             latency_ms=round(1000 * latency, 3),
         )
         newest = slice(-PICTURES, None)
-        pictures = list(zip(_thumbnails(images[newest]), classes[newest], strict=True))
+        small = thumbnails(images[newest])
+        seen = zip(small, classes[newest], confidences[newest], strict=True)
+        pictures = [Seen(*each) for each in seen]
         with self._lock:
-            remembered = self._streams.setdefault(stream, _Remembered())
-            self._streams.move_to_end(stream)
+            remembered = self._of(stream)
             remembered.moments.append(moment)
             remembered.pictures.extend(pictures)
-            while len(self._streams) > STREAMS:
-                self._streams.popitem(last=False)
+        self.standings.add(stream, classes, entropy, latency)
+
+    def note(self, info: StreamInfo) -> None:
+        """Remember what the pool says of a stream, after it was updated or changed."""
+        drift = Drift(
+            time=time.time(),
+            statistics=info.statistics_distance,
+            parameters=info.parameter_distance,
+            rate=info.rate,
+        )
+        with self._lock:
+            self._of(info.name).drift.append(drift)
+        self.standings.note(info)
 
     def moments(self, stream: str) -> list[Moment]:
         """The last requests, the newest last; none of a stream that was not used lately."""
         with self._lock:
             return list(self._streams.get(stream, _Remembered()).moments)
 
-    def pictures(self, stream: str) -> list[tuple[Tensor, int]]:
-        """The last inputs, uint8 (3, h, w), each with its predicted class, the newest last."""
+    def drift(self, stream: str) -> list[Drift]:
+        """How it moved over the last updates, the newest last."""
+        with self._lock:
+            return list(self._streams.get(stream, _Remembered()).drift)
+
+    def pictures(self, stream: str) -> list[Seen]:
+        """The last inputs, the newest last."""
         with self._lock:
             return list(self._streams.get(stream, _Remembered()).pictures)
 
@@ -97,9 +154,17 @@ class History:
         """As if it had never been there."""
         with self._lock:
             self._streams.pop(stream, None)
+        self.standings.forget(stream)
+
+    def _of(self, stream: str) -> _Remembered:
+        remembered = self._streams.setdefault(stream, _Remembered())
+        self._streams.move_to_end(stream)
+        while len(self._streams) > STREAMS:
+            self._streams.popitem(last=False)
+        return remembered
 
 
-def _thumbnails(images: Tensor) -> Tensor:
+def thumbnails(images: Tensor) -> Tensor:
     """uint8, (B, 3, h, w), no side longer than `SIDE`; a copy, which keeps nothing else alive."""
     scale = SIDE / max(images.shape[2:])
     if scale >= 1 and images.dtype == torch.uint8:

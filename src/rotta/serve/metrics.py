@@ -67,8 +67,9 @@ class Metrics:
 
     def turn(self, turn: Turn) -> None:
         """A turn of the worker is over."""
-        self._batch.observe(turn.images)
-        self._predicting.observe(turn.predicting)
+        if turn.requests:  # some only learn
+            self._batch.observe(turn.images)
+            self._predicting.observe(turn.predicting)
         self._learning.observe(turn.learning)
         self._updates.inc(turn.updates)
         self._alarms.inc(turn.alarms)

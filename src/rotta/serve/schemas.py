@@ -94,6 +94,69 @@ class Overview(BaseModel):
     )
 
 
+class HealthWords(BaseModel):
+    """Whether all is well, and if not, why."""
+
+    status: Literal["ok", "degraded", "failed"]
+    reason: str | None
+
+
+class Totals(BaseModel):
+    """Of all streams together."""
+
+    known: int = Field(description="In memory or in the store.")
+    resident: int = Field(description="In memory.")
+    in_trouble: int
+    frozen: int = Field(description="Of those used since the server started.")
+    requests_per_second: float = Field(description="Over the last 30 seconds, as the latencies.")
+    latency_p50_ms: float | None
+    latency_p99_ms: float | None
+    queue: int = Field(description="Images that wait.")
+
+
+class CurvesBody(BaseModel):
+    """A value for each 5 seconds of the last 3 minutes, the newest last."""
+
+    entropy: list[float | None]
+    classes: list[float | None]
+    images_per_second: list[float | None]
+    latency_ms: list[float | None]
+
+
+class StandingBody(BaseModel):
+    """How a stream stands."""
+
+    stream: str
+    state: Literal["broken", "alarm", "well", "unused"] = Field(
+        description="It predicts NaN; the guard has stepped in and lets it learn slowly; neither; "
+        "not known, for it was not used since the server started, or not for long."
+    )
+    action: str | None = Field(None, description="What the guard did last.")
+    rate: float | None = Field(None, description="By which the guard multiplies its learning rate.")
+    frozen: bool | None = None
+    updates: int | None = None
+    last_used: float | None = Field(None, description="Seconds since 1970.")
+    entropy: float | None = Field(None, description="Mean over the last request, in nats.")
+    classes: float | None = Field(
+        None, description="exp(H) of the classes of its last 64 predictions; 1: one class alone."
+    )
+    images_per_second: float | None = None
+    latency_ms: float | None = None
+    curves: CurvesBody | None = None
+
+
+class OverviewBody(BaseModel):
+    """All streams at a glance."""
+
+    time: float = Field(description="Of the server, in seconds since 1970.")
+    model: str
+    guarded: bool = Field(description="Whether a guard watches the streams.")
+    health: HealthWords
+    totals: Totals
+    matching: int = Field(description="Streams that were asked for, on all pages.")
+    streams: list[StandingBody]
+
+
 class StreamsBody(BaseModel):
     """A page of all streams, in alphabetical order."""
 
@@ -112,12 +175,22 @@ class MomentBody(BaseModel):
     latency_ms: float
 
 
+class DriftBody(BaseModel):
+    """How far a stream had moved after an update."""
+
+    time: float
+    statistics: float | None = Field(description="From the source's; relative.")
+    parameters: float | None = Field(description="Of γ and β from the source's; relative.")
+    rate: float | None = Field(description="By which the guard multiplied the learning rate.")
+
+
 class HistoryBody(BaseModel):
     """What happened lately in a stream; in memory only, for streams used of late."""
 
     stream: str
     moments: list[MomentBody] = Field(description="The newest last.")
     images_per_second: float = Field(description="Over these moments.")
+    drift: list[DriftBody] = Field(description="After each update, the newest last.")
 
 
 class Picture(BaseModel):
@@ -128,11 +201,17 @@ class Picture(BaseModel):
     image: str = Field(description="A data: address with a PNG.")
 
 
+class Input(Picture):
+    """What a stream was sent."""
+
+    confidence: float | None = Field(description="Probability of the class.")
+
+
 class InputsBody(BaseModel):
     """The last inputs of a stream, made small."""
 
     stream: str
-    inputs: list[Picture] = Field(description="The newest last.")
+    inputs: list[Input] = Field(description="The newest last.")
 
 
 class Held(Picture):
@@ -143,7 +222,7 @@ class Held(Picture):
 
 
 class BankBody(BaseModel):
-    """What a stream learns from."""
+    """What a stream learns from, made small."""
 
     stream: str
     held: list[Held]

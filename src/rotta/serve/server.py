@@ -6,19 +6,38 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from rotta.serve.access import check_host
-from rotta.serve.app import build_app
-from rotta.serve.service import Service
+from rotta.serve.limits import Limits
+from rotta.serve.service import Service  # noqa: F401 (part of what rotta.serve offers)
 
 _WAITING_CONNECTIONS = 2048
 _KEEP_ALIVE = 75  # seconds that a connection may be idle
 
 
+class Servable(Protocol):
+    """What can be put on the network: a service here, or one on a cluster."""
+
+    @property
+    def limits(self) -> Limits:
+        """On what is asked and on what waits."""
+
+    def app(self) -> ASGIApp:
+        """What answers requests, once it was started."""
+
+    def start(self) -> None:
+        """Begin to take work."""
+
+    def stop(self) -> bool:
+        """Do what was asked, save all; whether all could be saved."""
+
+
 def run(
-    service: Service, sock: socket.socket, ready: Callable[[str], None] = lambda _: None
+    service: Servable, sock: socket.socket, ready: Callable[[str], None] = lambda _: None
 ) -> bool:
     """Serve until SIGTERM or SIGINT; then finish what was taken, learn, and save all.
 
@@ -58,8 +77,12 @@ def listen(host: str, port: int, token: str | None) -> socket.socket:
 
 
 @contextmanager
-def serving(service: Service) -> Iterator[str]:
+def serving(service: Servable, port: int = 0) -> Iterator[str]:
     """Serve this machine from a thread, as long as a block runs; yields the address.
+
+    Args:
+        service: What to serve.
+        port: Where; 0 for one that is free.
 
     Example:
         >>> import tempfile, urllib.request
@@ -72,7 +95,7 @@ def serving(service: Service) -> Iterator[str]:
     """
     started = threading.Event()
     server = _Server(service, started.set)
-    sock = listen("127.0.0.1", 0, token=None)
+    sock = listen("127.0.0.1", port, token=None)
     service.start()
     thread = threading.Thread(target=lambda: server.run(sockets=[sock]), name="server")
     thread.start()
@@ -88,9 +111,9 @@ def serving(service: Service) -> Iterator[str]:
 class _Server(uvicorn.Server):
     """Tells when it is ready."""
 
-    def __init__(self, service: Service, ready: Callable[[], None]) -> None:
+    def __init__(self, service: Servable, ready: Callable[[], None]) -> None:
         config = uvicorn.Config(
-            build_app(service),
+            service.app(),
             lifespan="off",
             access_log=False,
             log_config=None,

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from starlette.types import ASGIApp
 
 from rotta.pool import StreamPool
 from rotta.serve.access import Access
 from rotta.serve.limits import Limits
 from rotta.serve.metrics import Metrics, Reading
 from rotta.serve.served_model import ServedModel
-from rotta.serve.stores import WriteBehind, open_store
+from rotta.serve.stores import Store, WriteBehind, open_store
 from rotta.serve.uploads import Uploads
 from rotta.serve.worker import Worker
 
@@ -25,7 +26,7 @@ class Service:
 
     Args:
         model: What predicts.
-        store: Where streams are kept, see :func:`rotta.serve.open_store`.
+        store: Where streams are kept, see :func:`rotta.serve.open_store`; or one that is open.
         save_every: Requests of a stream between two saves of it.
         resident: Streams in memory; others are in the store alone.
         limits: On what is asked and on what waits.
@@ -55,7 +56,7 @@ class Service:
         self,
         model: ServedModel,
         *,
-        store: str | Path,
+        store: str | Path | Store,
         save_every: int = 10,
         resident: int = 4096,
         limits: Limits | None = None,
@@ -65,6 +66,7 @@ class Service:
     ) -> None:
         self.model = model
         self.limits = limits or Limits()
+        self.guarded = bool(options.get("guard"))
         if resident < self.limits.max_batch:
             raise ValueError(
                 f"{resident} streams in memory are fewer than a batch of {self.limits.max_batch} "
@@ -73,7 +75,7 @@ class Service:
         self.access = Access(token)
         self.metrics = Metrics()
         self.uploads = Uploads(self.limits)
-        self.saver = WriteBehind(open_store(store))
+        self.saver = WriteBehind(store if isinstance(store, Store) else open_store(store))
         try:
             self._pool = StreamPool(
                 model.net.to(device),
@@ -83,13 +85,19 @@ class Service:
                 save_every=save_every,
                 **options,
             )
-            _check_same_model(self._pool, store)
+            check_same_model(self._pool, store)
         except BaseException:
             self.saver.close()
             raise
         self.worker = Worker(self._pool, self.limits, torch.device(device), self.metrics)
         self.decoders = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decoder")
         self.metrics.watch(self._readings)
+
+    def app(self) -> ASGIApp:
+        """What answers requests, once it was started."""
+        from rotta.serve.app import build_app  # which knows this class
+
+        return build_app(self)
 
     def start(self) -> None:
         """Begin to take work."""
@@ -133,8 +141,12 @@ class Service:
         return readings
 
 
-def _check_same_model(pool: StreamPool, store: str | Path) -> None:
-    """One stream tells about all: they were saved by one server."""
+def check_same_model(pool: StreamPool, store: object) -> None:
+    """Refuse a store whose streams are of another model; one stream tells about all.
+
+    Raises:
+        ValueError: They are.
+    """
     for name in pool.names()[:1]:
         try:
             pool.info(name)

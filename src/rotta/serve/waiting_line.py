@@ -89,13 +89,18 @@ class WaitingLine:
             self._size += job.size
             self._changed.notify_all()
 
-    def take(self) -> list[Job]:
+    def take(self, *, wait: bool = True) -> list[Job]:
         """Wait for jobs; those of the next turn: at most one for each stream, the oldest.
 
         A prediction waits at most ``max_wait`` for others to fill the batch. Once the line is
         closed, what is left is handed out without waiting, and then nothing.
+
+        Args:
+            wait: False: those that are there by now, for somebody who has other things to do.
         """
         with self._changed:
+            if not wait:
+                return self._next_turn()
             self._changed.wait_for(lambda: self._size or self._closed)
             deadline = self._oldest() + self._limits.max_wait
             while not self._is_enough() and (left := deadline - time.monotonic()) > 0:

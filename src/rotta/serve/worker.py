@@ -59,9 +59,9 @@ class Worker:
     """Serves the waiting line until it is closed and empty.
 
     In a turn, predictions of different streams go through the network together and are answered;
-    then the pool learns from them, which is no more than ``max_batch`` images' worth of work, and
-    the next turn begins. Whatever else concerns the pool is done by this thread too, in the order
-    in which it was asked of a stream.
+    then the pool learns, no more than goes through the network in one pass, and the next turn
+    begins; what is left to be learnt is so done between predictions. Whatever else concerns the
+    pool is done by this thread too, in the order in which it was asked of a stream.
 
     Args:
         pool: Nobody else may use it.
@@ -83,7 +83,7 @@ class Worker:
         """Streams that the store did not even take for saving, after the last turn."""
         self._miscounted = False  # counting takes long where there are very many
         self._pool = pool
-        self._counters = Counters(pool)
+        self._counters = Counters(pool, self.history.note)
         self._device = device
         self._observer = observer
         # divided by a tensor, as streams do it, so that a PNG has the same pixels here and there
@@ -140,7 +140,8 @@ class Worker:
         return job.answer
 
     def _run(self) -> None:
-        while jobs := self.line.take():
+        # what is still to be learnt is done bit by bit, between the turns of those who ask
+        while (jobs := self.line.take(wait=not self._pool.waiting)) or self._pool.waiting:
             wanted = [job for job in jobs if job.answer.set_running_or_notify_cancel()]
             try:
                 self._turn(wanted)
@@ -155,9 +156,10 @@ class Worker:
             if job.command is not None:
                 _do(job.command, job.answer)
         asked = [job for job in jobs if job.images is not None]
+        start = time.monotonic()
         if asked:
-            start = time.monotonic()
             self._predict(asked)
+        if asked or self._pool.waiting:
             self._learn(asked, start, time.monotonic())
         self.resident, self.unsaved = self._pool.resident, len(self._pool.failed_saves)
         if self._miscounted:
@@ -194,17 +196,19 @@ class Worker:
             counters = self._counters.predicted(str(job.stream), job.size)
             latencies.append(time.monotonic() - job.arrived)
             job.answer.set_result(Answer(own, latencies[-1], counters))
-        classes = torch.split(probabilities.argmax(dim=1), sizes)
+        likeliest = probabilities.max(dim=1)
+        classes = torch.split(likeliest.indices, sizes)
+        confidences = torch.split(likeliest.values, sizes)
         entropies = torch.split(torch.special.entr(probabilities).sum(dim=1), sizes)
-        for (job, _), top, entropy, latency in zip(
-            served, classes, entropies, latencies, strict=True
+        for (job, _), top, sure, entropy, latency in zip(
+            served, classes, confidences, entropies, latencies, strict=True
         ):
             assert job.images is not None
             name, mean = str(job.stream), entropy.mean().item()
-            self.history.add(name, job.images, top.tolist(), mean, latency)
+            self.history.add(name, job.images, top.tolist(), sure.tolist(), mean, latency)
 
     def _learn(self, asked: list[Job], start: float, answered: float) -> None:
-        updated = self._pool.learn()
+        updated = self._pool.learn(one_pass=True)
         alarms = self._counters.learnt(updated)
         self._observer.turn(
             Turn(

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 from torch import Tensor
 
 from rotta.pool import BankContents, StreamPool
-from rotta.serve.history import Moment
+from rotta.serve.history import Moment, thumbnails
 from rotta.serve.routes.common import Served, answer_of, finite, in_thread, known
 from rotta.serve.schemas import BankBody, HistoryBody, InputsBody, StreamId, refusals
 
@@ -23,7 +23,12 @@ async def history(stream: StreamId, service: Served) -> JSONResponse:
     """The last requests of a stream; none of one that was not used lately."""
     await answer_of(service.worker.ask(lambda pool: known(pool, stream)))
     moments = service.worker.history.moments(stream)
-    body = {"stream": stream, "moments": moments, "images_per_second": _rate(moments)}
+    body = {
+        "stream": stream,
+        "moments": moments,
+        "images_per_second": _rate(moments),
+        "drift": service.worker.history.drift(stream),
+    }
     return JSONResponse(finite(body))
 
 
@@ -34,14 +39,20 @@ async def inputs(stream: StreamId, service: Served) -> JSONResponse:
     pictures = service.worker.history.pictures(stream)
 
     def encode() -> list[dict[str, Any]]:
-        return [_picture(pixels, number, service.model.classes) for pixels, number in pictures]
+        return [
+            {
+                **_picture(seen.pixels, seen.number, service.model.classes),
+                "confidence": finite(round(seen.confidence, 4)),
+            }
+            for seen in pictures
+        ]
 
     return JSONResponse({"stream": stream, "inputs": await in_thread(service, encode)})
 
 
 @router.get("/v1/streams/{stream}/bank", response_model=BankBody, responses=refusals(404, 409))
 async def bank(stream: StreamId, service: Served) -> JSONResponse:
-    """What a stream learns from: the images in its bank."""
+    """What a stream learns from: the images in its bank, made small."""
 
     def look(pool: StreamPool) -> BankContents:
         known(pool, stream)
@@ -61,9 +72,10 @@ def _rate(moments: list[Moment]) -> float:
 
 
 def _held(contents: BankContents, classes: tuple[str, ...]) -> list[dict[str, Any]]:
-    pixels = (contents.images.cpu() * 255).round().clamp(0, 255).byte()
+    if not len(contents.labels):  # of no size then
+        return []
     rows = zip(
-        pixels,
+        thumbnails(contents.images.cpu()),
         contents.labels.tolist(),
         contents.ages.tolist(),
         contents.uncertainties.tolist(),

@@ -92,7 +92,9 @@ async def _changed(
     def both(pool: StreamPool) -> StreamInfo:
         known(pool, stream)
         change(pool)
-        return pool.info(stream)
+        info = pool.info(stream)
+        service.worker.history.note(info)
+        return info
 
     return _described(await answer_of(service.worker.change(stream, both)), service)
 
