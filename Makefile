@@ -25,8 +25,8 @@ clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build
 
 .venv/runtime: pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo 'rotta needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)'; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' || \
+	  { echo 'rotta needs Python 3.11.4 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)'; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo 'installing PyTorch and what else is needed: a few minutes the first time'
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .

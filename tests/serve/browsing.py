@@ -66,7 +66,7 @@ def feed(service: Service, stream: str, images: Tensor) -> None:
 def put_to_work(service: Service, url: str) -> None:
     """A few streams; ``yard`` is frozen, and the guard has rolled ``poisoned`` back.
 
-    Learning faster than by default, noise is noticed after some 40 requests.
+    A thousand times as fast a learner as by default goes too far within some 40 requests.
     """
     for stream in ("gate-0", "gate-1", "gate-2", "yard"):
         for start in (0, 30, 60):
@@ -77,7 +77,7 @@ def put_to_work(service: Service, url: str) -> None:
         feed(service, "poisoned", torch.rand(16, 3, 32, 32, generator=generator))
         if is_in_trouble(service, "poisoned"):
             return
-    raise AssertionError("the guard does not mind noise")
+    raise AssertionError("the guard does not mind")
 
 
 def is_in_trouble(service: Service, stream: str) -> bool:

@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    service = new_service(tmp_path_factory.mktemp("page"), guard=True, lr=0.01)
+    service = new_service(tmp_path_factory.mktemp("page"), guard=True, lr=1.0)
     with serving(service) as url:
         put_to_work(service, url)
         yield Site(url, service)
@@ -97,7 +97,7 @@ def test_a_stream_shows_what_it_saw_and_learnt(browser: Browser, site: Site) -> 
         expect(page.locator(".readout").first).to_have_text(re.compile(r"^\d\d:\d\d:\d\d: \d"))
         expect(page.locator(".line").nth(2)).to_have_attribute("d", re.compile("^M"))
         page.goto(f"{site.url}/#/streams/poisoned")
-        expect(page.locator(".events tbody tr").first).to_contain_text("Less sure")
+        expect(page.locator(".events tbody tr").first).to_contain_text("moved too far")
         page.goto(f"{site.url}/#/streams/nobody")
         expect(page.locator("main .alert")).to_have_text(re.compile("There is no stream nobody"))
         expect(page.get_by_role("button", name="Reset")).to_be_disabled()
