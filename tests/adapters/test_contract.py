@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 import rotta
 from rotta.adapters import METHODS, Adapter
-from rotta.adapters.base import logits_of
+from rotta.adapters.logits import logits_of
 from rotta.models import build
 
 every_method = pytest.mark.parametrize("name", METHODS)

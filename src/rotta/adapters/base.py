@@ -1,7 +1,6 @@
 """What every method is: a network that predicts, adapts while it does, and can be put back."""
 
 import copy
-import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,9 +9,9 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
+from rotta.adapters.checks import check_at_least_one, check_usable
 from rotta.adapters.common import check_bad_input, defaults_of
 from rotta.adapters.input_check import (
-    HALF,
     REASONS,
     BadInputError,
     PixelRange,
@@ -21,6 +20,7 @@ from rotta.adapters.input_check import (
     usable_images,
 )
 from rotta.adapters.learnt import Learnt, addresses
+from rotta.adapters.logits import logits_of
 from rotta.adapters.method_state import (
     check_state,
     copied,
@@ -352,72 +352,3 @@ class Adapter(nn.Module, metaclass=_Method):
         finally:
             if always or not done:
                 generator.set_state(state)
-
-
-def logits_of(output: Any, num_classes: int | None = None) -> Tensor:
-    """The logits in what a network returned.
-
-    Raises:
-        ValueError: There are none, or not ``num_classes`` of them.
-    """
-    logits = getattr(output, "logits", output)
-    if not isinstance(logits, Tensor) or logits.ndim != 2:
-        raise ValueError(
-            "the network must return logits, (B, num_classes), or an object that has them as "
-            f".logits, not {type(output).__name__}{_shape_of(logits)}"
-        )
-    if num_classes is not None and logits.shape[1] != num_classes:
-        raise ValueError(
-            f"the network tells {logits.shape[1]} classes apart, not num_classes={num_classes}: "
-            f"pass num_classes={logits.shape[1]}"
-        )
-    return logits
-
-
-def entropy(logits: Tensor) -> Tensor:
-    """Entropy of the softmax in nats, (B,), with log(p + 1e-6) as the published code has it."""
-    p = logits.softmax(dim=1)
-    return -(p * (p + 1e-6).log()).sum(dim=1)
-
-
-def exact_entropy(logits: Tensor) -> Tensor:
-    """Entropy of the softmax in nats, (B,), to be minimised: smooth wherever logits go."""
-    return -(logits.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1)
-
-
-def check_between(low: float, high: float, **values: float) -> None:
-    """Refuse a value outside of low … high by its name; NaN too."""
-    for name, value in values.items():
-        if not (low <= value <= high and math.isfinite(value)):
-            bounds = f"{low:g} or more" if high == math.inf else f"between {low:g} and {high:g}"
-            raise ValueError(f"{name} must be {bounds}, got {value}")
-
-
-def check_at_least_one(**counts: int) -> None:
-    """Refuse what is not a whole number from 1 on by its name."""
-    for name, count in counts.items():
-        if not isinstance(count, int) or count < 1:
-            raise ValueError(f"{name} must be 1 or more, a whole number, got {count!r}")
-
-
-def _shape_of(value: object) -> str:
-    return f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
-
-
-def check_usable(net: nn.Module) -> None:
-    """Refuse what no method can work on."""
-    if not isinstance(net, nn.Module):
-        raise ValueError(f"the network must be an nn.Module, not {type(net).__name__}")
-    if isinstance(net, torch.jit.ScriptModule):
-        raise ValueError("a scripted network cannot be taken apart: wrap it before scripting it")
-    for name, parameter in net.named_parameters():
-        if parameter.is_inference():
-            raise ValueError(
-                f"the network was built under inference_mode ({name}), so nothing in it can be "
-                "trained: build it outside"
-            )
-        if parameter.dtype in HALF:
-            raise ValueError(
-                f"the network is in half precision ({name} is {parameter.dtype}): statistics and "
-                "small updates would be lost. Convert it with net.float()"
-            )

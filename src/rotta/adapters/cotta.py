@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from rotta.adapters.adam import adam, descend
-from rotta.adapters.base import Adapter, check_at_least_one, check_between, logits_of
+from rotta.adapters.base import Adapter
+from rotta.adapters.checks import check_at_least_one, check_between
 from rotta.adapters.common import CommonOptions
+from rotta.adapters.logits import logits_of
 from rotta.nn.augment import drawn_strong_views
 from rotta.nn.batch_stats import BatchStatNorm, separate_passes
 from rotta.nn.device_draws import device_generator

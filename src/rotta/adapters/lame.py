@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rotta.adapters.base import Adapter, check_at_least_one, check_between
+from rotta.adapters.base import Adapter
+from rotta.adapters.checks import check_at_least_one, check_between
 from rotta.adapters.common import CommonOptions
 from rotta.nn.surgery import copy_sharing_weights
 from rotta.nn.to_host import ToHost

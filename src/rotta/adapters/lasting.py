@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from rotta.adapters.adam import descend
-from rotta.adapters.base import check_between, check_usable
+from rotta.adapters.checks import check_between, check_usable
 from rotta.adapters.common import CommonOptions
 from rotta.adapters.rotta import LOSS_SCALES, TRAINED_LAYERS, RoTTA
 from rotta.nn.surgery import affine_parameters, has_batch_norm, layers_training, move_towards

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rotta.adapters.adam import adam, descend
-from rotta.adapters.base import Adapter, check_between
+from rotta.adapters.base import Adapter
+from rotta.adapters.checks import check_between
 from rotta.adapters.common import CommonOptions
 from rotta.nn.batch_stats import trainable_on_batch_statistics
 

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from rotta.adapters.adam import adam, descend
-from rotta.adapters.base import Adapter, check_at_least_one, check_between, entropy, exact_entropy
+from rotta.adapters.base import Adapter
 from rotta.adapters.cadence import cadence
+from rotta.adapters.checks import check_at_least_one, check_between
 from rotta.adapters.common import CommonOptions
+from rotta.adapters.logits import entropy, exact_entropy
 from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
 from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent

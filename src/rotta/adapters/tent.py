@@ -7,8 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from rotta.adapters.adam import adam, descend
-from rotta.adapters.base import Adapter, check_between, exact_entropy
+from rotta.adapters.base import Adapter
+from rotta.adapters.checks import check_between
 from rotta.adapters.common import CommonOptions
+from rotta.adapters.logits import exact_entropy
 from rotta.nn.batch_stats import trainable_on_batch_statistics
 
 

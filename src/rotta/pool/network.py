@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rotta.adapters.base import logits_of
+from rotta.adapters.logits import logits_of
 from rotta.nn.frozen_conv import freeze_convolutions
 from rotta.nn.fusion import fuse_relus
 from rotta.nn.mixed_norm import mixed_norm

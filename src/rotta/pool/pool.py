@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from rotta.adapters.base import check_at_least_one
+from rotta.adapters.checks import check_at_least_one
 from rotta.models.checksum import checksum
 from rotta.pool.engine import Engine
 from rotta.pool.looking import bank_contents, stream_info

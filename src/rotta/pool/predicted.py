@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rotta.adapters.base import entropy
+from rotta.adapters.logits import entropy
 from rotta.memory.cstu_line import Floats, Ints
 from rotta.nn.to_host import ToHost
 from rotta.pool.stream import Stream

@@ -1,0 +1,40 @@
+"""What a network answers: its logits, and how uncertain they are."""
+
+from typing import Any
+
+from torch import Tensor
+
+
+def logits_of(output: Any, num_classes: int | None = None) -> Tensor:
+    """The logits in what a network returned.
+
+    Raises:
+        ValueError: There are none, or not ``num_classes`` of them.
+    """
+    logits = getattr(output, "logits", output)
+    if not isinstance(logits, Tensor) or logits.ndim != 2:
+        raise ValueError(
+            "the network must return logits, (B, num_classes), or an object that has them as "
+            f".logits, not {type(output).__name__}{_shape_of(logits)}"
+        )
+    if num_classes is not None and logits.shape[1] != num_classes:
+        raise ValueError(
+            f"the network tells {logits.shape[1]} classes apart, not num_classes={num_classes}: "
+            f"pass num_classes={logits.shape[1]}"
+        )
+    return logits
+
+
+def entropy(logits: Tensor) -> Tensor:
+    """Entropy of the softmax in nats, (B,), with log(p + 1e-6) as the published code has it."""
+    p = logits.softmax(dim=1)
+    return -(p * (p + 1e-6).log()).sum(dim=1)
+
+
+def exact_entropy(logits: Tensor) -> Tensor:
+    """Entropy of the softmax in nats, (B,), to be minimised: smooth wherever logits go."""
+    return -(logits.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1)
+
+
+def _shape_of(value: object) -> str:
+    return f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
