@@ -1,5 +1,6 @@
 """On a GPU a pool is to each stream what a RoTTA of its own is there."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,6 +29,14 @@ def test_streams_are_those_of_separate_models(options: dict[str, Any]) -> None:
         check_same_state(pool, name, model.cpu(), CLOSE)
 
 
+@pytest.fixture
+def in_float32() -> Iterator[None]:
+    """No TF32, by which convolutions of a GPU differ from those of a CPU."""
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        yield
+
+
+@pytest.mark.usefixtures("in_float32")
 def test_a_state_goes_from_one_device_to_the_other() -> None:
     here, there = (StreamPool(net, CLASSES, **SMALL) for net in (small_net(), small_net().cuda()))
     for seed in range(5):
