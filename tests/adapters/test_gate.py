@@ -158,6 +158,7 @@ def test_an_unknown_policy_is_refused(name: str) -> None:
 def test_the_policy_can_be_typed() -> None:
     (choice,) = parse_methods("tent:bad_input=skip:guard=true")
     assert choice.options == {"bad_input": "skip", "guard": True}
-    assert choice.settings == {**choice.options, "lr": 1e-3, "reset_every": None}
+    others = {"lr": 1e-3, "class_mix": False, "reset_every": None}
+    assert choice.settings == {**choice.options, **others}
     with pytest.raises(ValueError, match="guard takes true or false"):
         parse_methods("tent:guard=1")

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rotta.adapters.checks import check_at_least_one, check_usable
+from rotta.adapters.class_mix import ClassMix
 from rotta.adapters.common import check_bad_input, defaults_of
 from rotta.adapters.input_check import (
     REASONS,
@@ -66,6 +67,8 @@ class Adapter(nn.Module, metaclass=_Method):
             another shape or dtype, on another device, or empty. ``"raise"``: an error, before
             anything has changed. ``"skip"``: what can be predicted is predicted, what is bad is
             neither learnt from nor normalised with, and all of it is counted. See :meth:`forward`.
+        class_mix: Correct what is answered for the classes that arrive just now, see
+            :class:`~rotta.adapters.class_mix.ClassMix`. What is learnt does not depend on it.
         guard: Look now and then whether what was learnt does harm, and put it back then: see
             :class:`~rotta.guard.Guard`.
         reset_every: Samples after which all that was learnt is forgotten: parameters, statistics,
@@ -102,6 +105,7 @@ class Adapter(nn.Module, metaclass=_Method):
         num_classes: int,
         *,
         bad_input: str = "raise",
+        class_mix: bool = False,
         guard: bool = False,
         reset_every: int | None = None,
     ) -> None:
@@ -114,6 +118,7 @@ class Adapter(nn.Module, metaclass=_Method):
         self.num_classes = num_classes
         self.bad_input = bad_input
         self.skipped = dict.fromkeys(REASONS, 0)
+        self.class_mix = ClassMix(num_classes).to(_device_of(net)) if class_mix else None
         self._guard = Guard() if guard else None
         self.reset_every = reset_every
         self._learnt_from = 0  # samples since it last started over by itself
@@ -209,10 +214,13 @@ class Adapter(nn.Module, metaclass=_Method):
                 logits = self.infer(x)
             if pixels is not None:
                 pixels.check(augmented_by=type(self).__name__ if self.AUGMENTS else None)
+        answer = logits.detach() if self.class_mix is None else self.class_mix(logits.detach())
         if learn:
+            if self.class_mix is not None:
+                self.class_mix.remember(logits.detach())
             self._learn(x, logits)
             self._input_shape = tuple(x.shape[1:])
-        return logits.detach()
+        return answer
 
     def _learn(self, x: Tensor, logits: Tensor) -> None:
         if self._guard is None:
@@ -352,3 +360,7 @@ class Adapter(nn.Module, metaclass=_Method):
         finally:
             if always or not done:
                 generator.set_state(state)
+
+
+def _device_of(net: nn.Module) -> torch.device:
+    return next((p.device for p in net.parameters()), torch.device("cpu"))

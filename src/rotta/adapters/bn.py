@@ -16,7 +16,7 @@ class BN(Adapter):
     Args:
         net: A classifier with BatchNorm layers; it is not changed.
         num_classes: C, the number of its outputs.
-        common: ``bad_input``, ``guard`` and ``reset_every``, see
+        common: ``bad_input``, ``class_mix``, ``guard`` and ``reset_every``, see
             :class:`~rotta.adapters.base.Adapter`.
 
     Raises:

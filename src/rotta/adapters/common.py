@@ -6,15 +6,26 @@ from typing import Any, TypedDict, get_args, get_type_hints
 BAD_INPUT = ("raise", "skip")
 
 
-class CommonOptions(TypedDict, total=False):
-    """Keywords that a method hands on to :class:`~rotta.adapters.base.Adapter`."""
+class SafetyOptions(TypedDict, total=False):
+    """Those by which a method can be left alone."""
 
     bad_input: str
     guard: bool
     reset_every: int | None
 
 
-COMMON_DEFAULTS: dict[str, Any] = {"bad_input": "raise", "guard": False, "reset_every": None}
+class CommonOptions(SafetyOptions, total=False):
+    """Keywords that a method hands on to :class:`~rotta.adapters.base.Adapter`."""
+
+    class_mix: bool
+
+
+COMMON_DEFAULTS: dict[str, Any] = {
+    "bad_input": "raise",
+    "class_mix": False,
+    "guard": False,
+    "reset_every": None,
+}
 """What they are if they are left out."""
 
 
@@ -24,9 +35,10 @@ def defaults_of(kind: type) -> dict[str, Any]:
     Example:
         >>> import rotta
         >>> defaults_of(rotta.TENT)
-        {'lr': 0.001, 'bad_input': 'raise', 'guard': False, 'reset_every': None}
+        {'lr': 0.001, 'bad_input': 'raise', 'class_mix': False, 'guard': False, 'reset_every': None}
     """
-    return {**_own_defaults(kind), **COMMON_DEFAULTS}
+    own = _own_defaults(kind)
+    return {**own, **COMMON_DEFAULTS, **own}
 
 
 def type_of(kind: type, option: str) -> type:

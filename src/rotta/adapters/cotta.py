@@ -43,7 +43,7 @@ class CoTTA(Adapter):
         restore: Probability that a parameter returns to the source's.
         lr: Learning rate of Adam.
         seed: Of the views and of what is restored.
-        common: ``bad_input``, ``guard`` and ``reset_every``, see
+        common: ``bad_input``, ``class_mix``, ``guard`` and ``reset_every``, see
             :class:`~rotta.adapters.base.Adapter`.
 
     Example:

@@ -29,7 +29,7 @@ class LAME(Adapter):
         neighbours: How many nearest neighbours pull at each sample.
         max_steps: Bound on the iterations.
         tolerance: Relative change of the energy at which they stop.
-        common: ``bad_input``, ``guard`` and ``reset_every``, see
+        common: ``bad_input``, ``class_mix``, ``guard`` and ``reset_every``, see
             :class:`~rotta.adapters.base.Adapter`.
 
     Raises:

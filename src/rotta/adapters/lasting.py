@@ -13,6 +13,8 @@ the weak view, and everything else as in :mod:`rotta.adapters.rotta`, an update 
     θ_S ← θ_S − Adam(∂L/∂θ_S)                             as in the paper
     θ_S ← θ_S + min(1, κ · D) · (θ_0 − θ_S)               the leash: the farther, the stronger
     θ_T ← θ_T + ν · (θ_S − θ_T)                           as in the paper
+
+What is answered is corrected for the classes that arrive just now: :mod:`rotta.adapters.class_mix`.
 """
 
 import math
@@ -24,7 +26,7 @@ from torch import Tensor, nn
 
 from rotta.adapters.adam import descend
 from rotta.adapters.checks import check_between, check_usable
-from rotta.adapters.common import CommonOptions
+from rotta.adapters.common import SafetyOptions
 from rotta.adapters.rotta import LOSS_SCALES, TRAINED_LAYERS, RoTTA
 from rotta.nn.surgery import affine_parameters, has_batch_norm, layers_training, move_towards
 
@@ -36,7 +38,7 @@ class LastingRoTTA(RoTTA):
         net: A classifier with BatchNorm layers; it is not changed.
         num_classes: C, the number of its outputs.
         leash: κ, how strongly γ and β are pulled back to the source's for what has diverged; with 0
-            it is RoTTA.
+            it learns what RoTTA learns.
         capacity: As for :class:`~rotta.adapters.rotta.RoTTA`, and so are those that follow.
         update_every: Samples between updates.
         alpha: α, share of the bank in the new statistics.
@@ -47,6 +49,7 @@ class LastingRoTTA(RoTTA):
         graphs: Record the prediction and the update as CUDA graphs.
         precision: In which the network computes.
         seed: Of the strong views.
+        class_mix: Correct what is answered for the classes that arrive just now.
         common: ``bad_input``, ``guard`` and ``reset_every``, see
             :class:`~rotta.adapters.base.Adapter`.
 
@@ -79,7 +82,8 @@ class LastingRoTTA(RoTTA):
         graphs: bool | None = None,
         precision: str = "float32",
         seed: int = 0,
-        **common: Unpack[CommonOptions],
+        class_mix: bool = True,
+        **common: Unpack[SafetyOptions],
     ) -> None:
         _check_anchored(net)
         super().__init__(
@@ -95,6 +99,7 @@ class LastingRoTTA(RoTTA):
             graphs=graphs,
             precision=precision,
             seed=seed,
+            class_mix=class_mix,
             **common,
         )
         check_between(0, math.inf, leash=leash)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 UNLEARNT = "unlearnt."
 """How names of the network begin that never learns, see :mod:`rotta.adapters.unlearnt`."""
 
+_NO_STATISTICS = ("bank.", "class_mix.")  # how names of buffers begin that hold samples
+
 _EXTRA = "_extra_state"  # PyTorch's name for it in a state
 
 
@@ -91,7 +93,8 @@ class Learnt:
 
     def _statistics(self) -> dict[str, Tensor]:
         buffers = dict(self._method.named_buffers())
-        return self._own({name: t for name, t in buffers.items() if not name.startswith("bank.")})
+        tracked = {n: t for n, t in buffers.items() if not n.startswith(_NO_STATISTICS)}
+        return self._own(tracked)
 
     def _own(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """Without those that are shared with the source network, derived, or counts."""

@@ -42,7 +42,7 @@ class NOTE(Adapter):
         momentum: How far an update moves the running statistics.
         lr: Learning rate of Adam; 1e-4 is the authors', and 1e-3 does much worse here.
         seed: Of the reservoir.
-        common: ``bad_input``, ``guard`` and ``reset_every``, see
+        common: ``bad_input``, ``class_mix``, ``guard`` and ``reset_every``, see
             :class:`~rotta.adapters.base.Adapter`.
 
     Raises:

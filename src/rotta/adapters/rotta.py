@@ -71,7 +71,7 @@ class RoTTA(Adapter):
         precision: In which the network computes: ``"float32"``, or on CUDA ``"float16"`` or
             ``"bfloat16"``. Statistics, γ, β and losses stay in float32.
         seed: Of the strong views.
-        common: ``bad_input``, ``guard`` and ``reset_every``, see
+        common: ``bad_input``, ``class_mix``, ``guard`` and ``reset_every``, see
             :class:`~rotta.adapters.base.Adapter`.
 
     Raises:

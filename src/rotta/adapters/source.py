@@ -15,7 +15,7 @@ class Source(Adapter):
     Args:
         net: A classifier; it is not changed.
         num_classes: C, the number of its outputs.
-        common: ``bad_input``, ``guard`` and ``reset_every``, see
+        common: ``bad_input``, ``class_mix``, ``guard`` and ``reset_every``, see
             :class:`~rotta.adapters.base.Adapter`.
 
     Example:

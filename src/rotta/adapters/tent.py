@@ -24,7 +24,7 @@ class TENT(Adapter):
         net: A classifier with normalisation layers; it is not changed.
         num_classes: C, the number of its outputs.
         lr: Learning rate of Adam.
-        common: ``bad_input``, ``guard`` and ``reset_every``, see
+        common: ``bad_input``, ``class_mix``, ``guard`` and ``reset_every``, see
             :class:`~rotta.adapters.base.Adapter`.
 
     Raises:

@@ -10,6 +10,7 @@ from rotta.experiments import (
     table_alpha,
     table_cifar10,
     table_cifar100,
+    table_class_mix,
     table_domainnet,
     table_lambda,
     table_nu,
@@ -37,6 +38,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         figure_stream,
         figure_framework,
         figure_visits,
+        table_class_mix,
     )
 }
 """By name, in the order of the paper; what is not in it comes last."""

@@ -15,6 +15,7 @@ _FIXED = {
     "robust_training": "it knows no other training",
     "graphs": "it decides by itself",
     "precision": "it computes in that of the network",
+    "class_mix": "it answers every image for itself",
     "bad_input": "it refuses bad images, request by request",
 }
 

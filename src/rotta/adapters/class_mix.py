@@ -1,0 +1,132 @@
+"""Which classes arrive just now, and what that says about each sample.
+
+Where samples are correlated, the last ones tell much about the next: a camera that saw ten cars
+will hardly see a cat. A classifier, asked about one image at a time, knows nothing of it. Here the
+mix of classes is estimated from the last predictions, and predictions are corrected for it. Whether
+samples are correlated is not set but found, from the same predictions.
+
+With p_nc for the network's probability of class c for sample n, μ_c for its usual mean (over some
+thousand samples before, so that a network which always says the same is not taken for a stream
+of one class), and A for how far the mix of the moment may be from the usual,
+
+    π ~ Dirichlet(A·μ),    y_n ~ π,    p(x_n | y_n = c) ∝ p_nc / μ_c
+
+For each A of a few, q_nc, the probability of class c for sample n in view of the others of the last
+N samples, is found by iterating (collapsed variational Bayes of zeroth order)
+
+    q_nc ∝ p_nc / μ_c · (A·μ_c + N_c − q_nc),      N_c = Σ_n q_nc
+
+and the evidence for this A against that of independent samples (A = ∞, q = p, F = 0) is
+
+    F(A) = Σ_nc q_nc · (log p_nc/μ_c − log q_nc)
+           + log Γ(A)/Γ(A + N) + Σ_c log Γ(A·μ_c + N_c)/Γ(A·μ_c)
+
+The answer is the mean of all q, that of A = ∞ among them, weighted with exp F.
+"""
+
+import torch
+from torch import Tensor, nn
+
+SPREADS = (1.0, 10.0, 100.0)
+"""A: from a class or two at a time to nearly the usual mix."""
+
+_ROUNDS = 5  # with ten, errors are the same to 0.05 points
+_IMPOSSIBLE = -30.0  # log p: no class is less probable, or one sample could outweigh all others
+_EVEN = 1e-3  # share of an even mix in the usual one, so that no class is unusual beyond measure
+
+
+class ClassMix(nn.Module):
+    """Correct predictions for the classes that arrive just now.
+
+    Args:
+        num_classes: C.
+        window: N, the samples that it looks at: the last ones, those asked about among them.
+        memory: Samples after which most of what was usual is forgotten.
+
+    Example:
+        >>> mix = ClassMix(num_classes=3)
+        >>> unsure = torch.tensor([[1.1, 1.0, -9.0]])
+        >>> mix.remember(torch.tensor([[0.0, 9.0, 0.0]]).expand(20, 3))
+        >>> int(unsure.argmax()), int(mix(unsure).argmax())
+        (0, 1)
+    """
+
+    recent: Tensor
+    known: Tensor
+    usual: Tensor
+
+    def __init__(self, num_classes: int, window: int = 32, memory: int = 1024) -> None:
+        super().__init__()
+        self.window = window
+        self.memory = memory
+        recent, known = torch.zeros(window, num_classes), torch.zeros(window)
+        usual = torch.full((num_classes,), 1 / num_classes)
+        self.register_buffer("recent", recent.float())
+        self.register_buffer("known", known.float())  # 1 where there has been a sample
+        self.register_buffer("usual", usual.float())
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Logits, (B, C), in view of each other and of what is remembered; nothing changes."""
+        log_p, known = self._with_recent(logits)
+        usual = self.usual.to(log_p)
+        usual = (usual + _EVEN / len(usual)) / (1 + _EVEN)
+        parts = []
+        for start in range(0, len(logits), self.window):
+            stop = min(start + self.window, len(logits))
+            seen = slice(stop, stop + self.window)
+            q = in_view_of_others(log_p[seen], known[seen], usual)
+            parts.append(q[start - stop :])
+        answer = torch.cat(parts).log().to(logits.dtype)
+        # a network that has gone astray must be seen to have
+        return answer.where(logits.isfinite().all(dim=1, keepdim=True), torch.nan)
+
+    def remember(self, logits: Tensor) -> None:
+        """Take samples into account from now on: their logits, (B, C)."""
+        log_p, known = self._with_recent(logits)
+        self.recent.copy_(log_p[-self.window :])
+        self.known.copy_(known[-self.window :])
+        new, count = log_p[self.window :].exp(), known[self.window :]
+        mean = count @ new / count.sum().clamp(min=1)
+        self.usual.lerp_(mean.to(self.usual), 1 - (-count.sum() / self.memory).exp().to(self.usual))
+
+    def _with_recent(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """log p of what is remembered and of these, (window + B, C), and which count, (window + B).
+
+        Rows that are not finite do not.
+        """
+        precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        finite = logits.isfinite().all(dim=1)
+        log_p = precise.where(finite[:, None], 0.0).log_softmax(dim=1).clamp(min=_IMPOSSIBLE)
+        known = torch.cat([self.known.to(log_p), finite.to(log_p)])
+        return torch.cat([self.recent.to(log_p), log_p]), known
+
+
+def in_view_of_others(log_p: Tensor, known: Tensor, usual: Tensor) -> Tensor:
+    """The probabilities of each sample's classes once the others are known, (N, C).
+
+    Args:
+        log_p: Of each for itself, (N, C).
+        known: 1 for samples that count, 0 for others, (N,).
+        usual: The mix of classes that the network usually predicts, (C,), above 0.
+
+    Example:
+        >>> p = torch.tensor([[0.5, 0.5], [0.99, 0.01], [0.99, 0.01], [0.99, 0.01]])
+        >>> q = in_view_of_others(p.log(), torch.ones(4), torch.tensor([0.5, 0.5]))
+        >>> [round(value, 2) for value in q[0].tolist()]
+        [0.68, 0.32]
+    """
+    spread = log_p.new_tensor(SPREADS)
+    expected_before = spread[:, None, None] * usual  # A·μ, (A, 1, C)
+    log_ratio, counts = log_p - usual.log(), known[:, None]
+    p = log_p.exp()
+    q = p.expand(len(SPREADS), *p.shape)
+    for _ in range(_ROUNDS):
+        counted = counts * q
+        others = counted.sum(dim=1, keepdim=True) - counted
+        q = (log_ratio + (expected_before + others).log()).softmax(dim=2)
+    gained = (q * log_ratio + torch.special.entr(q)).sum(dim=2) @ known
+    prior, after = expected_before.squeeze(1), known @ q
+    evidence = gained + torch.lgamma(spread) - torch.lgamma(spread + known.sum())
+    evidence += (torch.lgamma(prior + after) - torch.lgamma(prior)).sum(dim=1)
+    weight = torch.cat([evidence, evidence.new_zeros(1)]).softmax(dim=0)
+    return torch.einsum("a,anc->nc", weight, torch.cat([q, p[None]]))
