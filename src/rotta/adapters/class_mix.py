@@ -21,14 +21,17 @@ and the evidence for this A against that of independent samples (A = ∞, q = p,
     F(A) = Σ_nc q_nc · (log p_nc/μ_c − log q_nc)
            + log Γ(A)/Γ(A + N) + Σ_c log Γ(A·μ_c + N_c)/Γ(A·μ_c)
 
-The answer is the mean of all q, that of A = ∞ among them, weighted with exp F.
+The answer is the mean of all q, that of A = ∞ among them, weighted with exp F. Independent samples
+are taken for granted until there is evidence: F(A) counts less DOUBT.
 """
 
 import torch
 from torch import Tensor, nn
 
-SPREADS = (1.0, 10.0, 100.0)
-"""A: from a class or two at a time to nearly the usual mix."""
+SPREADS = (1.0, 10.0)
+"""A: a class or two at a time, or some more."""
+DOUBT = 4.0
+"""In nats: samples must be so much more probable if they are correlated (55 times)."""
 
 _ROUNDS = 5  # with ten, errors are the same to 0.05 points
 _IMPOSSIBLE = -30.0  # log p: no class is less probable, or one sample could outweigh all others
@@ -110,10 +113,10 @@ def in_view_of_others(log_p: Tensor, known: Tensor, usual: Tensor) -> Tensor:
         usual: The mix of classes that the network usually predicts, (C,), above 0.
 
     Example:
-        >>> p = torch.tensor([[0.5, 0.5], [0.99, 0.01], [0.99, 0.01], [0.99, 0.01]])
-        >>> q = in_view_of_others(p.log(), torch.ones(4), torch.tensor([0.5, 0.5]))
+        >>> p = torch.tensor([[0.5, 0.5], *[[0.99, 0.01]] * 19])
+        >>> q = in_view_of_others(p.log(), torch.ones(20), torch.tensor([0.5, 0.5]))
         >>> [round(value, 2) for value in q[0].tolist()]
-        [0.68, 0.32]
+        [0.97, 0.03]
     """
     spread = log_p.new_tensor(SPREADS)
     expected_before = spread[:, None, None] * usual  # A·μ, (A, 1, C)
@@ -126,7 +129,7 @@ def in_view_of_others(log_p: Tensor, known: Tensor, usual: Tensor) -> Tensor:
         q = (log_ratio + (expected_before + others).log()).softmax(dim=2)
     gained = (q * log_ratio + torch.special.entr(q)).sum(dim=2) @ known
     prior, after = expected_before.squeeze(1), known @ q
-    evidence = gained + torch.lgamma(spread) - torch.lgamma(spread + known.sum())
+    evidence = gained + torch.lgamma(spread) - torch.lgamma(spread + known.sum()) - DOUBT
     evidence += (torch.lgamma(prior + after) - torch.lgamma(prior)).sum(dim=1)
     weight = torch.cat([evidence, evidence.new_zeros(1)]).softmax(dim=0)
     return torch.einsum("a,anc->nc", weight, torch.cat([q, p[None]]))
