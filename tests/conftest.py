@@ -1,13 +1,20 @@
 """The same surroundings for every test, whatever machine it runs on."""
 
 import os
+from collections.abc import Iterator
 
+import pytest
 import torch
 from hypothesis import settings
+
+from rotta.datasets import digits
+from rotta.datasets.arrays import Pixels
+from rotta.datasets.digit_views import moved_views
 
 # two test processes with two threads each would wait for each other on two cores
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # and so would the processes that they start
 
 # no clock, and the same examples everywhere
 settings.register_profile("rotta", deadline=None, derandomize=True)
@@ -16,3 +23,36 @@ settings.load_profile("rotta")
 # colours and widths that a terminal or a CI system asks for would get into what tests read
 for name in ("FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "COLUMNS"):
     os.environ.pop(name, None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _digits_are_moved_once() -> Iterator[None]:
+    """Most tests that run something load the digits, and would compute the same views again."""
+    known: dict[tuple[bytes, int], Pixels] = {}
+
+    def remembered(images: Pixels, views: int) -> Pixels:
+        key = images.tobytes(), views
+        if key not in known:
+            known[key] = moved_views(images, views)
+            known[key].flags.writeable = False  # all have the same
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digits, "moved_views", remembered)
+        yield
+
+
+@pytest.fixture(scope="module")
+def local_ray() -> Iterator[None]:
+    """A Ray of two cores in this process, for one file of tests."""
+    ray = pytest.importorskip("ray")
+    ray.init(
+        address="local",
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=100 * 2**20,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    yield
+    ray.shutdown()

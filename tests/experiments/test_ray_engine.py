@@ -1,5 +1,6 @@
 """The engine on Ray: the same ends as here, and what happens to tasks that raise or are killed."""
 
+import json
 import os
 import signal
 import socket
@@ -10,32 +11,29 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from small_experiment import EXPERIMENT, timeless
+from typer.testing import CliRunner
 
+from rotta.cli import app
+from rotta.experiments import EXPERIMENTS
 from rotta.experiments.distributed import run_on_ray
 from rotta.experiments.engines import Broken, run
 from rotta.experiments.experiment import Variant
+from rotta.experiments.store import FILE
 from rotta.experiments.tasks import Walk, Walked, perform
 
 
 @pytest.fixture(scope="module")
-def local_ray() -> Iterator[None]:
-    ray = pytest.importorskip("ray")
-    ray.init(
-        address="local",
-        num_cpus=2,
-        include_dashboard=False,
-        object_store_memory=100 * 2**20,
-        log_to_driver=False,
-        logging_level="ERROR",
-    )
-    yield
-    ray.shutdown()
+def workers(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The same surroundings for all tests: in others, Ray would start workers anew."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROTTA_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("ROTTA_COMMIT", "0123abc")
+        yield
 
 
-@pytest.mark.usefixtures("local_ray")
-def test_walks_on_ray_end_like_those_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROTTA_CACHE", str(tmp_path))
-    monkeypatch.setenv("ROTTA_COMMIT", "0123abc")
+@pytest.mark.usefixtures("workers")
+def test_walks_on_ray_end_like_those_here() -> None:
     methods = ("source", "rotta:capacity=16")
     variant = Variant("tiny", "digits-c", "digits", methods, order=("fog", "snow"), batch_size=16)
     walks = [Walk(variant, method, 0, 20, "cpu") for method in methods]
@@ -50,7 +48,25 @@ def outcome(end: Walked | Broken) -> object:
     return result, end.config, end.options, end.provenance["commit"]
 
 
-@pytest.mark.usefixtures("local_ray")
+@pytest.mark.usefixtures("workers")
+def test_the_command_brings_the_same_results_on_ray(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EXPERIMENTS, "small", EXPERIMENT)
+    chosen = ("--methods", "source,bn", "--variants", "correlated", "--limit", "20")
+    for place, *engine in (("here", "--jobs", "1"), ("there", "--engine", "ray")):
+        words = ("reproduce", "small", *chosen, "--device", "cpu", *engine)
+        done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / place)])
+        assert done.exit_code == 0, done.output
+    here, there = (
+        timeless(json.loads((tmp_path / place / "limit-20" / "small" / FILE).read_text()))
+        for place in ("here", "there")
+    )
+    assert set(here["blocks"]["correlated"]["methods"]) == {"source", "bn"}
+    assert there == here
+
+
+@pytest.mark.usefixtures("workers")
 def test_a_task_that_raises_is_broken_and_the_others_go_on() -> None:
     def root(task: int, tell: object) -> float:
         if task < 0:
@@ -65,24 +81,7 @@ def test_a_task_that_raises_is_broken_and_the_others_go_on() -> None:
     assert "in root" in broken.traceback  # where it happened
 
 
-@pytest.mark.usefixtures("local_ray")
-def test_a_killed_worker_costs_its_task_a_try_and_the_others_nothing(tmp_path: Path) -> None:
-    def work(task: str, tell: object) -> str:
-        tried = len(list(tmp_path.glob(f"{task}-*")))
-        (tmp_path / f"{task}-{tried}").write_text(str(os.getpid()))
-        if task == "always" or (task == "once" and tried == 0):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return f"{task} after {tried}"
-
-    ends = dict(run_on_ray(["once", "always", "never"], work))
-    broken = ends.pop("always")
-    assert ends == {"once": "once after 1", "never": "never after 0"}
-    assert isinstance(broken, Broken)
-    assert broken.reason.startswith("WorkerCrashedError: The worker died unexpectedly")
-    assert len(list(tmp_path.glob("always-*"))) == 4
-
-
-@pytest.mark.usefixtures("local_ray")
+@pytest.mark.usefixtures("workers")
 def test_who_stops_drawing_leaves_no_task(tmp_path: Path) -> None:
     def work(task: str, tell: object) -> str:
         if task == "long":
@@ -111,7 +110,24 @@ def is_running(pid: int) -> bool:
     return True
 
 
-@pytest.mark.usefixtures("local_ray")
+@pytest.mark.usefixtures("workers")
+def test_a_killed_worker_costs_its_task_a_try_and_the_others_nothing(tmp_path: Path) -> None:
+    def work(task: str, tell: object) -> str:
+        tried = len(list(tmp_path.glob(f"{task}-*")))
+        (tmp_path / f"{task}-{tried}").write_text(str(os.getpid()))
+        if task == "always" or (task == "once" and tried == 0):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"{task} after {tried}"
+
+    ends = dict(run_on_ray(["once", "always", "never"], work))
+    broken = ends.pop("always")
+    assert ends == {"once": "once after 1", "never": "never after 0"}
+    assert isinstance(broken, Broken)
+    assert broken.reason.startswith("WorkerCrashedError: The worker died unexpectedly")
+    assert len(list(tmp_path.glob("always-*"))) == 4
+
+
+@pytest.mark.usefixtures("workers")
 def test_gpus_that_no_node_has_are_refused_instead_of_waited_for() -> None:
     with pytest.raises(ValueError, match="a task needs 64 GPU, and the Ray cluster has"):
         list(run_on_ray([1], lambda task, tell: task, gpus_per_task=64))

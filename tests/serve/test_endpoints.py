@@ -6,6 +6,7 @@ import json
 import urllib.request
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -186,6 +187,17 @@ def test_a_client_wants_an_address() -> None:
         Client("http://127.0.0.1:1").streams()
 
 
-def test_what_is_no_image_is_not_sent(client: Client) -> None:
-    with pytest.raises(ValueError, match="Pillow"):
-        client.predict("a", [])
+@pytest.mark.parametrize("images", [[], picture(digits(1)[0]), None, [digits(1)]])
+def test_what_is_no_image_is_not_sent(client: Client, images: Any) -> None:
+    with pytest.raises(ValueError, match="a list of at least one Pillow image"):
+        client.predict("a", images)
+
+
+def test_pictures_in_colours_that_png_does_not_have(client: Client) -> None:
+    rgb = picture(digits(1)[0])
+    for mode in ("CMYK", "YCbCr", "HSV", "F"):
+        there, here = (
+            client.predict(f"in-{mode}-{number}", [image]).top[0]
+            for number, image in enumerate((rgb.convert(mode), rgb.convert(mode).convert("RGB")))
+        )
+        assert there == here

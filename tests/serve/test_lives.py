@@ -16,6 +16,7 @@ from torch import Tensor
 from rotta import load_source
 from rotta.pool import Request, StreamPool
 from rotta.serve import Service, load_model, open_store
+from rotta.serve.refusals import Refusal
 
 OPTIONS: dict[str, Any] = {"capacity": 8, "update_every": 8, "alpha": 0.3}
 METHOD = ("--method", "rotta:" + ":".join(f"{key}={value}" for key, value in OPTIONS.items()))
@@ -156,4 +157,23 @@ def test_states_of_another_model_are_refused_at_the_start(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="give another --store"):
         Service(load_model("digits"), store=file, alpha=0.2)
     again = Service(load_model("digits"), store=file, alpha=0.3)  # was let go of
+    assert again.stop()
+
+
+def test_a_damaged_stream_does_not_keep_the_others_from_starting(tmp_path: Path) -> None:
+    file = tmp_path / "state.sqlite"
+    service = Service(load_model("digits"), store=file)
+    service.start()
+    for name in ("a", "b"):
+        service.worker.predict(name, digits(1)).result()
+    assert service.stop()
+    store = open_store(file)
+    store.put("a", (store.get("a") or b"")[:5000])
+    store.close()
+    again = Service(load_model("digits"), store=file)
+    again.start()
+    with pytest.raises(Refusal, match=r"is damaged .*DELETE the stream") as refused:
+        again.worker.predict("a", digits(1)).result()
+    assert refused.value.status == 409
+    assert again.worker.predict("b", digits(1)).result().counters.requests == 2
     assert again.stop()

@@ -30,21 +30,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
     redis.stop()
 
 
-@pytest.fixture(scope="module")
-def local_ray() -> Iterator[None]:
-    ray = pytest.importorskip("ray")
-    ray.init(
-        address="local",
-        num_cpus=2,
-        include_dashboard=False,
-        object_store_memory=100 * 2**20,
-        log_to_driver=False,
-        logging_level="ERROR",
-    )
-    yield
-    ray.shutdown()
-
-
+@pytest.mark.slow
 @pytest.mark.usefixtures("local_ray")
 def test_as_the_local_engine_and_over_a_kill(redis: Redis, tmp_path: Path) -> None:
     service = RayService(

@@ -4,6 +4,7 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -96,7 +97,13 @@ def test_what_is_no_store(tmp_path: Path) -> None:
         open_store("http://localhost")
     with pytest.raises(StoreError, match=r"Redis at 127\.0\.0\.1:1 "):
         open_store("redis://user:password@127.0.0.1:1/0")
+    for address in ("redis://user:password@host:port/0", "redis://:password@host/production"):
+        with pytest.raises(ValueError, match=r"at host.* cannot be read: give one like") as wrong:
+            open_store(address)
+        assert "password" not in str(wrong.value)
     (tmp_path / "text").write_text("no database " * 100)
+    with pytest.raises(StoreError, match="is no folder"):
+        open_store(tmp_path / "text" / "state.sqlite")
     with pytest.raises(ValueError, match="no store of rotta"):
         open_store(tmp_path / "text")
     with sqlite3.connect(tmp_path / "other") as other:
@@ -187,26 +194,74 @@ def test_memory_for_what_cannot_be_saved_is_bounded() -> None:
     with pytest.raises(StoreError, match="no room"):
         behind.put("b", bytes(60))  # so a pool does not evict it
     behind.put("a", bytes(90))
-    assert not behind.close(timeout=0.05)
+    assert not behind.close(patience=0.05)
     assert store.kept == {}
+
+
+class Slow(Unreliable):
+    """Takes its time, and notes how much it was given at once."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.at_once: list[int] = []
+        self._seconds = seconds
+
+    def write(self, changes: Mapping[str, bytes | None]) -> None:
+        time.sleep(self._seconds)
+        self.at_once.append(sum(len(data or b"") for data in changes.values()))
+        super().write(changes)
+
+
+def test_memory_is_bounded_too_if_the_store_is_only_slow() -> None:
+    store = Slow(0.2)
+    behind = WriteBehind(store, bound=100)
+    behind.put("a", bytes(60))
+    with pytest.raises(StoreError, match="slower than what is to be saved"):
+        behind.put("b", bytes(60))
+    behind.delete("c")  # takes no room
+    behind.wait_for_room(patience=60)
+    for number in range(4):
+        behind.put(f"b{number}", bytes(60))
+    assert behind.close(patience=60)
+    assert sorted(store.kept) == ["a", "b0", "b1", "b2", "b3"]
+    assert max(store.at_once) <= 100
+
+
+def test_the_end_takes_as_long_as_the_store_gets_on() -> None:
+    store = Slow(0.05)
+    behind = WriteBehind(store)
+    for number in range(64 * 12):
+        behind.put(str(number), b"state")
+    assert behind.close(patience=0.5)  # each write is quicker, all together are not
+    assert len(store.kept) == 64 * 12
+
+
+def test_large_states_do_not_go_together() -> None:
+    store = Slow(0.05)
+    behind = WriteBehind(store)
+    for number in range(8):
+        behind.put(str(number), bytes(30 << 20))
+    assert behind.close()
+    assert max(store.at_once) <= 64 << 20
+    assert sum(store.at_once) == 8 * 30 << 20
 
 
 def test_eviction_waits_while_nothing_can_be_saved() -> None:
     store = Unreliable()
-    behind = WriteBehind(store, first_wait=0.01, longest_wait=0.02, bound=1)
+    behind = WriteBehind(store, first_wait=0.01, longest_wait=0.02, bound=1 << 20)
     pool = StreamPool(load_source("digits"), 10, resident=1, store=behind)
     images = digits(2) / 255
     pool([Request("a", images)])
     assert behind.flush(10)
     store.fails = True
-    behind.put("other", b"")
+    behind.put("other", bytes(1 << 20))
     until(lambda: behind.saving.problem is not None)
     (refused,) = pool([Request("b", images)])
     assert isinstance(refused.error, StoreError)
     assert pool([Request("a", images)])[0].served
     assert pool.info("a").samples == 4
     store.fails = False
-    until(lambda: behind.saving.problem is None)
+    until(lambda: behind.saving.waiting == 0)
     assert pool([Request("b", images)])[0].served
     assert pool.info("a").samples == 4  # from the store now
     assert behind.close()

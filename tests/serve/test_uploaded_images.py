@@ -11,7 +11,7 @@ from PIL import Image
 from rotta.datasets.digits import load_digits
 from rotta.datasets.domains import fit
 from rotta.models import save_weights
-from rotta.serve.images import decode_files
+from rotta.serve.images import decode_file
 from rotta.serve.refusals import Refusal
 from rotta.serve.served_model import ServedModel, load_model
 
@@ -28,9 +28,9 @@ def file_of(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
 
 
 def decoded(image: Image.Image, model: ServedModel, kind: str = "PNG") -> torch.Tensor:
-    pixels = decode_files([file_of(image, kind)], model, 10**6)
-    assert (pixels.shape, pixels.dtype) == ((1, 3, 32, 32), torch.uint8)
-    return pixels[0]
+    pixels = decode_file(file_of(image, kind), 1, model, 10**6)
+    assert (pixels.shape, pixels.dtype) == ((3, 32, 32), torch.uint8)
+    return pixels
 
 
 RAMP = np.arange(32 * 32).reshape(32, 32)
@@ -82,7 +82,7 @@ def test_shorter_side_then_centre(model: ServedModel) -> None:
 def test_other_models_cut_as_their_datasets_do(model: ServedModel) -> None:
     other = ServedModel("other", model.net, model.classes, side=64, whole=False)
     noise = Image.effect_noise((300, 200), 50).convert("RGB")
-    (pixels,) = decode_files([file_of(noise)], other, 10**6)
+    pixels = decode_file(file_of(noise), 1, other, 10**6)
     assert np.array_equal(pixels.permute(1, 2, 0), np.asarray(fit(noise, 64)))
 
 
@@ -93,7 +93,7 @@ def test_a_strip_does_not_become_a_giant(model: ServedModel) -> None:
 
 def test_pixels_are_counted_before_they_are_decoded(model: ServedModel) -> None:
     with pytest.raises(Refusal, match="more than 1,023 pixels") as refused:
-        decode_files([file_of(Image.new("L", (32, 32)))], model, 1023)
+        decode_file(file_of(Image.new("L", (32, 32))), 1, model, 1023)
     assert refused.value.status == 413
 
 

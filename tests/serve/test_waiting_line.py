@@ -54,6 +54,23 @@ def test_bounds_of_one_and_of_all() -> None:
     assert line.size == 4
 
 
+def test_what_is_being_decoded_counts_and_is_not_handed_out() -> None:
+    line = WaitingLine(Limits(max_images=2, queue=5, queue_per_stream=3))
+    with line.announced("a", 2):
+        assert line.size == 2
+        assert line.take(wait=False) == []
+        with pytest.raises(Refusal, match="wait for answers"), line.announced("a", 2):
+            pass
+        line.put(job("a"))
+        with pytest.raises(Refusal, match="wait for answers"):
+            line.put(job("a"))
+        with pytest.raises(Refusal, match="more to do than it can"):
+            line.check_room("b", 3)
+        line.put(job("b", 2))
+    line.put(job("a", 2))
+    assert line.size == 5
+
+
 def test_a_full_batch_does_not_wait() -> None:
     line = WaitingLine(Limits(max_wait=3600, max_batch=2))
     line.put(job("a"))
@@ -94,10 +111,16 @@ def test_what_is_closed_hands_out_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_batch": 0}, {"max_wait": float("nan")}, {"queue_per_stream": 63}]
+    "wrong",
+    [
+        {"max_batch": 0},
+        {"max_wait": float("nan")},
+        {"max_wait": float("inf")},
+        {"queue_per_stream": 63},
+    ],
 )
 def test_limits_that_cannot_be(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"or more|lower max_images"):
+    with pytest.raises(ValueError, match=r"or more|between 0 and 3600|lower max_images"):
         Limits(**wrong)
 
 

@@ -72,7 +72,8 @@ def serve(
         int, typer.Option(help="Size of one request; beyond, 413.", metavar="MB", min=1)
     ] = 32,
     max_megapixels: Annotated[
-        int, typer.Option(help="Size of one image; beyond, 413.", metavar="N", min=1)
+        # beyond, Pillow refuses
+        int, typer.Option(help="Size of one image; beyond, 413.", metavar="N", min=1, max=178)
     ] = 25,
     image_size: Annotated[
         int | None,
@@ -130,7 +131,7 @@ def serve(
     where = options.pick_device(device)
     limits = serving.Limits(
         max_body=max_body_mb << 20,
-        max_uploads=max(serving.Limits.max_uploads, max_body_mb << 20),
+        max_uploads=max(serving.Limits.max_uploads, 4 * max_body_mb << 20),
         max_images=max_images,
         max_pixels=max_megapixels * 1_000_000,
         queue=queue,

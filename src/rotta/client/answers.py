@@ -42,7 +42,7 @@ class Prediction:
     top: list[list[Ranked]]
     """For each image the likeliest classes, best first."""
     latency_ms: float
-    """On the server, from the complete request to the prediction."""
+    """On the server, from decoded images to the prediction."""
     counters: Counters
 
 

@@ -34,7 +34,7 @@ class Moment(TypedDict):
     classes: dict[int, int]
     """How often each class was predicted."""
     latency_ms: float
-    """From the complete request to the answer."""
+    """From decoded images to the answer."""
 
 
 class Drift(TypedDict):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from rotta.serve.file_parts import takes_long
 from rotta.serve.refusals import Refusal
 from rotta.serve.served_model import ServedModel
 
@@ -22,22 +23,25 @@ _SIXTEEN_BITS = 65535
 _LONGEST = 16  # times as long as the shorter side
 
 
-def decode_files(files: list[bytes], model: ServedModel, max_pixels: int) -> Tensor:
-    """Decode image files one after the other.
+def decode_file(data: bytes, place: int, model: ServedModel, max_pixels: int) -> Tensor:
+    """Decode an image file.
 
     Args:
-        files: At least one, each PNG or JPEG.
-        model: Whose size they are brought to.
-        max_pixels: That a file's header may announce; larger ones are not decoded.
+        data: PNG or JPEG.
+        place: Which file of its request it is, for messages.
+        model: Whose size it is brought to.
+        max_pixels: That its header may announce; a larger one is not decoded.
 
     Returns:
-        uint8, (B, 3, side, side).
+        uint8, (3, side, side).
 
     Raises:
-        Refusal: 413 for too many pixels, 415 for another format, 422 for a damaged file.
+        Refusal: 413 for too many pixels or parts, 415 for another format, 422 for a damaged file.
     """
-    decoded = [_decode(data, at, model, max_pixels) for at, data in enumerate(files, start=1)]
-    return torch.from_numpy(np.ascontiguousarray(np.stack(decoded).transpose(0, 3, 1, 2)))
+    if takes_long(data):
+        raise Refusal(413, f"image {place} has far more parts than pictures have: save it anew")
+    pixels = _decode(data, place, model, max_pixels)
+    return torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))
 
 
 def read_tensor(body: bytes, shape: str | None, dtype: str | None, model: ServedModel) -> Tensor:
@@ -96,7 +100,7 @@ def _sizes(shape: str | None) -> list[int]:
 
 
 def _decode(data: bytes, place: int, model: ServedModel, max_pixels: int) -> NDArray[np.uint8]:
-    """Pixels (side, side, 3) of one file; ``place`` is for messages."""
+    """Pixels, (side, side, 3)."""
     try:
         image = Image.open(io.BytesIO(data), formats=FORMATS)
     except Image.DecompressionBombError as error:

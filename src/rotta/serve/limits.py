@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+_LONGEST_WAIT = 3600.0
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -38,8 +40,10 @@ class Limits:
         for name, value in vars(self).items():
             if name != "max_wait" and not value >= 1:
                 raise ValueError(f"{name} must be 1 or more, not {value}")
-        if not self.max_wait >= 0:
-            raise ValueError(f"max_wait must be 0 or more, not {self.max_wait}")
+        if not 0 <= self.max_wait <= _LONGEST_WAIT:
+            raise ValueError(
+                f"max_wait must be between 0 and {_LONGEST_WAIT:g} seconds, not {self.max_wait:g}"
+            )
         if self.max_images > min(self.queue, self.queue_per_stream):
             raise ValueError(
                 f"a request may have {self.max_images} images, but only "

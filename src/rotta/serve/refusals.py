@@ -1,5 +1,7 @@
 """A request that is not answered as asked, and what to do about it."""
 
+ENDING = "the server is shutting down: send this to it again later"
+
 
 class Refusal(Exception):
     """Becomes an answer with this status, whose body says why and what to do.

@@ -57,7 +57,7 @@ class PredictBody(BaseModel):
 
     stream: str
     predictions: list[ImagePrediction] = Field(description="One for each image, in their order.")
-    latency_ms: float = Field(description="From the complete request to the prediction.")
+    latency_ms: float = Field(description="In which it waited and was predicted, once decoded.")
     counters: CountersBody
 
 

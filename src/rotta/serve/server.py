@@ -12,10 +12,13 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from rotta.serve.access import check_host
+from rotta.serve.connections import BoundedHttp
 from rotta.serve.limits import Limits
 from rotta.serve.service import Service  # noqa: F401 (part of what rotta.serve offers)
+from rotta.serve.uploads import Uploads
 
 _WAITING_CONNECTIONS = 2048
+_LAST_UPLOADS = 2.0  # seconds; who ends a server does not wait for long until all is saved
 _KEEP_ALIVE = 75  # seconds that a connection may be idle
 
 
@@ -25,6 +28,10 @@ class Servable(Protocol):
     @property
     def limits(self) -> Limits:
         """On what is asked and on what waits."""
+
+    @property
+    def uploads(self) -> Uploads:
+        """What is being received."""
 
     def app(self) -> ASGIApp:
         """What answers requests, once it was started."""
@@ -49,12 +56,14 @@ def run(
     Returns:
         Whether all streams could be saved.
     """
+    told_to_end = threading.Event()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)  # raised again by uvicorn, when all is done
+            # also raised again by uvicorn, when all is done
+            signal.signal(number, lambda *_: told_to_end.set())
     service.start()
     try:
-        _Server(service, lambda: ready(_address(sock))).run(sockets=[sock])
+        _Server(service, lambda: ready(_address(sock)), told_to_end).run(sockets=[sock])
     finally:
         saved = service.stop()
     return saved
@@ -94,7 +103,7 @@ def serving(service: Servable, port: int = 0) -> Iterator[str]:
         200
     """
     started = threading.Event()
-    server = _Server(service, started.set)
+    server = _Server(service, started.set, threading.Event())
     sock = listen("127.0.0.1", port, token=None)
     service.start()
     thread = threading.Thread(target=lambda: server.run(sockets=[sock]), name="server")
@@ -109,11 +118,14 @@ def serving(service: Servable, port: int = 0) -> Iterator[str]:
 
 
 class _Server(uvicorn.Server):
-    """Tells when it is ready."""
+    """Tells when it is ready; ends at once if it was told to before it could listen to signals."""
 
-    def __init__(self, service: Servable, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, service: Servable, ready: Callable[[], None], told_to_end: threading.Event
+    ) -> None:
         config = uvicorn.Config(
             service.app(),
+            http=BoundedHttp,
             lifespan="off",
             access_log=False,
             log_config=None,
@@ -124,10 +136,17 @@ class _Server(uvicorn.Server):
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         super().__init__(config)
         self._ready = ready
+        self._told_to_end = told_to_end
+        self._uploads = service.uploads
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+        self.should_exit |= self._told_to_end.is_set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._uploads.end(_LAST_UPLOADS)
+        await super().shutdown(sockets)
 
 
 def _address(sock: socket.socket) -> str:

@@ -1,7 +1,6 @@
 """All parts of a server but the network: model, pool, store, worker, metrics."""
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from starlette.types import ASGIApp
 
 from rotta.pool import StreamPool
 from rotta.serve.access import Access
+from rotta.serve.decoders import Decoders
 from rotta.serve.limits import Limits
 from rotta.serve.metrics import Metrics, Reading
 from rotta.serve.served_model import ServedModel
@@ -18,7 +18,7 @@ from rotta.serve.uploads import Uploads
 from rotta.serve.worker import Worker
 
 _LOG = logging.getLogger("rotta.serve")
-_DECODERS = 2  # each may hold one decoded image of max_pixels
+_LOOKED_AT = 8  # streams; a few may be damaged, which is no reason to refuse the others
 
 
 class Service:
@@ -85,12 +85,12 @@ class Service:
                 save_every=save_every,
                 **options,
             )
-            check_same_model(self._pool, store)
+            check_same_model(self._pool)
         except BaseException:
             self.saver.close()
             raise
         self.worker = Worker(self._pool, self.limits, torch.device(device), self.metrics)
-        self.decoders = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decoder")
+        self.decoders = Decoders()
         self.metrics.watch(self._readings)
 
     def app(self) -> ASGIApp:
@@ -105,8 +105,9 @@ class Service:
 
     def stop(self) -> bool:
         """Do what was asked, learn, save all; whether all could be saved."""
-        self.decoders.shutdown(wait=True)
+        self.decoders.close()
         self.worker.finish()
+        self.saver.wait_for_room()  # all at once may be more than memory has room for
         try:
             self._pool.close()
         except Exception:  # what could be put is still written
@@ -141,14 +142,19 @@ class Service:
         return readings
 
 
-def check_same_model(pool: StreamPool, store: object) -> None:
-    """Refuse a store whose streams are of another model; one stream tells about all.
+def check_same_model(pool: StreamPool) -> None:
+    """Refuse a store whose streams are of another model; one that can be used tells about all.
 
     Raises:
         ValueError: They are.
     """
-    for name in pool.names()[:1]:
+    refusals = []
+    for name in pool.names()[:_LOOKED_AT]:
         try:
             pool.info(name)
         except ValueError as error:
-            raise ValueError(f"{store} cannot be used ({error}): give another --store") from error
+            refusals.append(error)
+        else:
+            return
+    if refusals:
+        raise ValueError(f"{refusals[0]}. Or give another --store")

@@ -1,6 +1,7 @@
 """Read the body of a request, never more of it than is allowed."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,13 +11,14 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from rotta.serve.limits import Limits
-from rotta.serve.refusals import Refusal
+from rotta.serve.refusals import ENDING, Refusal
 
 FIELD = "images"
+_SHARES = 4  # streams that can fill the room for uploads only together
 
 
 class Uploads:
-    """The bodies that are being received or decoded, all together bounded.
+    """The bodies that are being received or decoded, bounded all together and for each stream.
 
     Args:
         limits: ``max_body``, ``max_uploads`` and ``upload_seconds`` count here.
@@ -24,45 +26,76 @@ class Uploads:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._most_of_one = max(limits.max_body, limits.max_uploads // _SHARES)
+        self._of: Counter[str] = Counter()
+        self._under_way: set[asyncio.Timeout] = set()
+        self._seconds = limits.upload_seconds
+        self._ending = False
         self.held = 0
         """Bytes, of all of them."""
 
     @asynccontextmanager
-    async def body(self, request: Request) -> AsyncIterator[bytes]:
+    async def body(self, request: Request, stream: str | None) -> AsyncIterator[bytes]:
         """Receive a body; its bytes count as held until the block is left.
 
+        Args:
+            request: Whose it is.
+            stream: Which it is for, if for any.
+
         Raises:
-            Refusal: 408 for one that takes too long, 413 for one that is too large, 503 if too
-                much is held already.
+            Refusal: 408 for one that takes too long, 413 for one that is too large, 429 if too
+                much is held for the stream already, 503 if for all together, or at the end.
         """
         announced = request.headers.get("content-length", "")
         if announced.isdecimal() and int(announced) > self._limits.max_body:
             raise self._too_large()
         received = bytearray()
-        held_before = 0
         try:
             async with self._in_time():
                 async for chunk in request.stream():
                     received += chunk
-                    self.held += len(received) - held_before
-                    held_before = len(received)
-                    self._check(len(received))
+                    self._hold(stream, len(chunk))
+                    self._check(stream, len(received))
             yield bytes(received)
         finally:
-            self.held -= held_before
+            self._hold(stream, -len(received))
+
+    def end(self, seconds: float) -> None:
+        """Wait no longer than so many seconds for what is still under way, or comes now."""
+        self._ending, self._seconds = True, seconds
+        deadline = asyncio.get_running_loop().time() + seconds
+        for timeout in self._under_way:
+            if not timeout.expired():
+                timeout.reschedule(min(deadline, timeout.when() or deadline))
+
+    def _hold(self, stream: str | None, size: int) -> None:
+        self.held += size
+        if stream is not None:
+            self._of[stream] += size
+            if not self._of[stream]:
+                del self._of[stream]
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
-        seconds = self._limits.upload_seconds
+        seconds = self._seconds
+        timeout = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds):
+            async with timeout:
+                self._under_way.add(timeout)
                 yield
         except TimeoutError as error:
+            if self._ending:
+                raise Refusal(503, ENDING, 5) from error
             raise Refusal(408, f"the body did not arrive in {seconds:g} s: try again") from error
+        finally:
+            self._under_way.discard(timeout)
 
-    def _check(self, received: int) -> None:
+    def _check(self, stream: str | None, received: int) -> None:
         if received > self._limits.max_body:
             raise self._too_large()
+        if stream is not None and self._of[stream] > self._most_of_one:
+            message = f"too many images of stream {stream} arrive at once: wait for answers"
+            raise Refusal(429, message, 1)
         if self.held > self._limits.max_uploads:
             raise Refusal(503, "too many images arrive at once: send this again later", 1)
 

@@ -2,16 +2,17 @@
 
 import threading
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
 from rotta.serve.limits import Limits
-from rotta.serve.refusals import Refusal
+from rotta.serve.refusals import ENDING, Refusal
 
 _COMMANDS_PER_TURN = 16  # that are about no stream in particular
 
@@ -54,14 +55,15 @@ class WaitingLine:
         self._queues: OrderedDict[str, deque[Job]] = OrderedDict()  # next in turn first
         self._sizes: dict[str, int] = {}
         self._others: deque[Job] = deque()
+        self._announced: Counter[str] = Counter()
         self._size = 0
         self._closed = False
 
     @property
     def size(self) -> int:
-        """Images and commands that wait."""
+        """Images and commands that wait, and images that are announced."""
         with self._changed:
-            return self._size
+            return self._size + self._announced.total()
 
     def check_room(self, stream: str | None, size: int = 1) -> None:
         """Refuse what :meth:`put` would refuse now.
@@ -89,6 +91,24 @@ class WaitingLine:
             self._size += job.size
             self._changed.notify_all()
 
+    @contextmanager
+    def announced(self, stream: str, size: int) -> Iterator[None]:
+        """Count images that are still being decoded as if they waited, as long as a block runs.
+
+        Raises:
+            Refusal: See :meth:`check_room`.
+        """
+        with self._changed:
+            self._check_room(stream, size)
+            self._announced[stream] += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._announced[stream] -= size
+                if not self._announced[stream]:
+                    del self._announced[stream]
+
     def take(self, *, wait: bool = True) -> list[Job]:
         """Wait for jobs; those of the next turn: at most one for each stream, the oldest.
 
@@ -115,16 +135,19 @@ class WaitingLine:
 
     def _check_room(self, stream: str | None, size: int) -> None:
         if self._closed:
-            raise Refusal(503, "the server is shutting down: send this to it again later", 5)
-        if self._size + size > self._limits.queue:
+            raise Refusal(503, ENDING, 5)
+        if self._size + self._announced.total() + size > self._limits.queue:
             raise Refusal(503, "the server has more to do than it can: send this again later", 1)
-        if stream and self._sizes.get(stream, 0) + size > self._limits.queue_per_stream:
+        if stream and self._waiting(stream) + size > self._limits.queue_per_stream:
             raise Refusal(
                 429,
                 f"stream {stream} has too much waiting already: wait for answers before you send "
                 "more",
                 1,
             )
+
+    def _waiting(self, stream: str) -> int:
+        return self._sizes.get(stream, 0) + self._announced[stream]
 
     def _oldest(self) -> float:
         heads = [queue[0].arrived for queue in self._queues.values()]

@@ -19,6 +19,7 @@ from rotta.serve.refusals import Refusal
 from rotta.serve.waiting_line import Job, WaitingLine
 
 _LOG = logging.getLogger("rotta.serve")
+_STORE_RESTS = 2  # seconds in which a store that failed is not asked again
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,7 @@ class Worker:
 def as_refusal(error: Exception | None) -> Exception:
     """An error of the pool as an answer to whoever asked."""
     if isinstance(error, StoreError):
-        return Refusal(503, f"{error}: send this again later", 5)
+        return Refusal(503, f"{error}: send this again later", _STORE_RESTS)
     if isinstance(error, ValueError):  # images were looked at before, so it is the stream's state
         return Refusal(409, f"{error}. Or DELETE the stream, to start it anew")
     return error or AssertionError("a prediction without logits has an error")

@@ -69,7 +69,7 @@ class Entrance:
         if stream is not None or self._gathering.answers(request):
             self._check_access(request)
         # counts as being uploaded until it is answered, so that what is under way is bounded
-        async with self._uploads.body(request) as body:
+        async with self._uploads.body(request, stream) as body:
             asked = Asked(
                 request.method,
                 request.scope["path"],

@@ -79,7 +79,8 @@ class RayService:
         self.router = Router(generation)
         """Who holds which stream."""
         self._access = Access(token)
-        self._uploads = Uploads(self.limits)
+        self.uploads = Uploads(self.limits)
+        """What is being received."""
         self._metrics = Metrics()
         self._metrics.watch(self._readings)
         settings |= {"limits": self.limits, "token": token}
@@ -94,7 +95,7 @@ class RayService:
     def app(self) -> ASGIApp:
         """What answers requests, once it was started."""
         gathering = Gathering(self.router, self._store, self._metrics, self._keeper.wanted)
-        entrance = Entrance(self.router, gathering, self._access, self._uploads)
+        entrance = Entrance(self.router, gathering, self._access, self.uploads)
         return Front(entrance, self._metrics)
 
     def start(self) -> None:
@@ -122,7 +123,7 @@ class RayService:
 
     def _readings(self) -> list[Reading]:
         return [
-            ("rotta_upload_bytes", "Received, and not answered yet.", self._uploads.held),
+            ("rotta_upload_bytes", "Received, and not answered yet.", self.uploads.held),
             ("rotta_replicas_live", "Replicas that answer.", len(self.router.members)),
             ("rotta_replica_deaths_total", "Replicas that were lost.", self._keeper.deaths),
         ]
@@ -138,7 +139,7 @@ def _opened(url: str, model: ServedModel, settings: dict[str, Any]) -> FencedSto
     store = FencedStore(url)
     try:
         pool = StreamPool(model.net, len(model.classes), resident=1, store=store, **of_pool)
-        check_same_model(pool, url)
+        check_same_model(pool)
     except BaseException:
         store.close()
         raise

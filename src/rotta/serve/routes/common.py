@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Annotated, Any, TypeVar
 
@@ -38,11 +37,6 @@ def let_in(
 async def answer_of(future: "Future[Result]") -> Result:
     """Wait for the worker without holding up others."""
     return await asyncio.wrap_future(future)
-
-
-async def in_thread(service: Service, work: Callable[[], Result]) -> Result:
-    """Have pixels decoded or encoded elsewhere, and wait for it."""
-    return await asyncio.get_running_loop().run_in_executor(service.decoders, work)
 
 
 def known(pool: StreamPool, stream: str) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rotta.pool import BankContents, StreamPool
 from rotta.serve.history import Moment, thumbnails
-from rotta.serve.routes.common import Served, answer_of, finite, in_thread, known
+from rotta.serve.routes.common import Served, answer_of, finite, known
 from rotta.serve.schemas import BankBody, HistoryBody, InputsBody, StreamId, refusals
 
 router = APIRouter()
@@ -47,7 +47,7 @@ async def inputs(stream: StreamId, service: Served) -> JSONResponse:
             for seen in pictures
         ]
 
-    return JSONResponse({"stream": stream, "inputs": await in_thread(service, encode)})
+    return JSONResponse({"stream": stream, "inputs": await service.decoders.do(encode)})
 
 
 @router.get("/v1/streams/{stream}/bank", response_model=BankBody, responses=refusals(404, 409))
@@ -59,7 +59,7 @@ async def bank(stream: StreamId, service: Served) -> JSONResponse:
         return pool.bank(stream)
 
     contents = await answer_of(service.worker.ask(look))
-    held = await in_thread(service, lambda: _held(contents, service.model.classes))
+    held = await service.decoders.do(lambda: _held(contents, service.model.classes))
     return JSONResponse({"stream": stream, "held": held})
 
 

@@ -1,15 +1,17 @@
 """``POST /v1/streams/{stream}/predict``."""
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated, Any
 
+import torch
 from fastapi import APIRouter, Query, Request
 from starlette.responses import JSONResponse
 from torch import Tensor
 
-from rotta.serve.images import DTYPES, count_images, decode_files, read_tensor
+from rotta.serve.images import DTYPES, count_images, decode_file, read_tensor
 from rotta.serve.refusals import Refusal
-from rotta.serve.routes.common import Served, answer_of, in_thread
+from rotta.serve.routes.common import Served, answer_of
 from rotta.serve.schemas import PredictBody, StreamId, refusals
 from rotta.serve.service import Service
 from rotta.serve.uploads import FIELD, files_of
@@ -76,13 +78,13 @@ async def predict(
     tensors must have it.
     """
     service.worker.line.check_room(stream)  # before the work of receiving and decoding
-    images = await _images_of(request, service, shape, dtype)
+    images = await _images_of(stream, request, service, shape, dtype)
     answer = await answer_of(service.worker.predict(stream, images))
     return JSONResponse(_as_json(stream, answer, min(top, len(service.model.classes)), service))
 
 
 async def _images_of(
-    request: Request, service: Service, shape: str | None, dtype: str | None
+    stream: str, request: Request, service: Service, shape: str | None, dtype: str | None
 ) -> Tensor:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (_FORM, _RAW):
@@ -90,14 +92,18 @@ async def _images_of(
     limits = service.limits
     if kind == _RAW and count_images(shape) > limits.max_images:
         raise Refusal(413, f"a request may have {limits.max_images} images: send them in several")
-    async with service.uploads.body(request) as body:
+    async with service.uploads.body(request, stream) as body:
         if kind == _RAW:
             read = partial(read_tensor, body, shape, dtype, service.model)
-            return read() if len(body) < _QUICK else await in_thread(service, read)
+            return read() if len(body) < _QUICK else await service.decoders.do(read)
         files = await files_of(body, request, limits.max_images)
-        return await in_thread(
-            service, partial(decode_files, files, service.model, limits.max_pixels)
-        )
+        with service.worker.line.announced(stream, len(files)):
+            return torch.stack(await service.decoders.in_turn(stream, _decoding(files, service)))
+
+
+def _decoding(files: list[bytes], service: Service) -> Iterator[Callable[[], Tensor]]:
+    for place, data in enumerate(files, start=1):
+        yield partial(decode_file, data, place, service.model, service.limits.max_pixels)
 
 
 def _as_json(stream: str, answer: Answer, top: int, service: Service) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """States in Redis, for servers without a disk of their own."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -35,6 +36,7 @@ class RedisStore(Store):
             raise ModuleNotFoundError(
                 "a store in Redis needs its package: pip install 'rotta[redis]'", name="redis"
             ) from error
+        _check_address(url)
         self._errors = redis.RedisError
         self._where = _without_password(url)
         self._redis: Any = redis.Redis.from_url(
@@ -77,6 +79,21 @@ class RedisStore(Store):
                 f"Redis at {self._where} does not answer as it should ({error}): start it, or "
                 "check the address"
             ) from error
+
+
+def _check_address(url: str) -> None:
+    """Refuse what the package would take for another database than the one that was meant."""
+    parts = urlsplit(url)
+    try:
+        is_right = parts.scheme == "unix" or re.fullmatch(r"/?\d*", parts.path) is not None
+        parts.port  # noqa: B018 (raises if it is none)
+    except ValueError:
+        is_right = False
+    if not is_right:
+        raise ValueError(
+            f"the address of Redis at {_without_password(url)} cannot be read: give one like "
+            "redis://host:6379/0"
+        )
 
 
 def _without_password(url: str) -> str:

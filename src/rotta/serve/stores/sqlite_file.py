@@ -18,10 +18,12 @@ class SQLiteStore(Store):
     """A database with one table, ``streams``, in WAL mode.
 
     One process at a time: a second one would overwrite what the first has learnt. Reading it with
-    other tools, and ``sqlite3 FILE '.backup COPY'``, is possible while it is open.
+    other tools, and ``sqlite3 FILE '.backup COPY'``, is possible while it is open. Whoever reads
+    has a connection of its own, and so does not wait for what is being written.
 
     Args:
-        path: Of the file; ``FILE.lock`` appears beside it.
+        path: Of the file; ``FILE.lock`` appears beside it. Links are followed, so that a file is
+            the same one by whichever name.
 
     Raises:
         ValueError: Another process has it open, or it is something else than a store.
@@ -29,55 +31,101 @@ class SQLiteStore(Store):
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.Lock()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path = path.resolve()
+        _make_folder(path.parent)
         self._claim = _claimed(path)
         try:
-            self._database = _opened(path)
+            self._writing = _Connection(path)
+            self._reading = _Connection(path)
         except BaseException:
             self._claim.close()
             raise
+        self._own = _identities(path)
 
     def get(self, name: str) -> bytes | None:
         """What was last put under ``name``."""
         query = "SELECT state FROM streams WHERE name = ?"
-        row = self._safely(lambda: self._database.execute(query, (name,)).fetchone())
+        row = self._reading.do(lambda database: database.execute(query, (name,)).fetchone())
         return None if row is None else bytes(row[0])
 
     def names(self) -> list[str]:
         """Of all that is kept, in alphabetical order."""
         query = "SELECT name FROM streams ORDER BY name"
-        return [row[0] for row in self._safely(lambda: self._database.execute(query).fetchall())]
+        rows = self._reading.do(lambda database: database.execute(query).fetchall())
+        return [row[0] for row in rows]
 
     def write(self, changes: Mapping[str, bytes | None]) -> None:
         """Put several at once, and remove those whose value is ``None``: all of them or none."""
         put = [(name, data) for name, data in changes.items() if data is not None]
         gone = [(name,) for name, data in changes.items() if data is None]
 
-        def transaction() -> None:
-            with self._database:
-                self._database.execute("BEGIN IMMEDIATE")
-                self._database.executemany("REPLACE INTO streams VALUES (?, ?)", put)
-                self._database.executemany("DELETE FROM streams WHERE name = ?", gone)
+        def transaction(database: sqlite3.Connection) -> None:
+            with database:
+                database.execute("BEGIN IMMEDIATE")
+                database.executemany("REPLACE INTO streams VALUES (?, ?)", put)
+                database.executemany("DELETE FROM streams WHERE name = ?", gone)
 
-        self._safely(transaction)
+        self._check_in_place()
+        self._writing.do(transaction)
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._lock:
-            self._database.close()
-            self._claim.close()
+        self._reading.close()
+        self._writing.close()
+        self._claim.close()
 
-    def _safely(self, operation: Callable[[], Result]) -> Result:
+    def _check_in_place(self) -> None:
+        """SQLite would go on to write into a file that was removed, and all would be lost."""
+        if _identities(self.path) != self._own:
+            raise StoreError(
+                f"{self.path}, or one of the files beside it, was removed or replaced: put them "
+                "back as they were, or start the server again"
+            )
+
+
+class _Connection:
+    """To the database, for one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._database = _opened(path)
+
+    def do(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
         with self._lock:
             try:
-                return operation()
+                return operation(self._database)
             except sqlite3.Error as error:
                 raise StoreError(
-                    f"{self.path} cannot be read or written ({error}): make room on its disk, or "
+                    f"{self._path} cannot be read or written ({error}): make room on its disk, or "
                     "check its rights"
                 ) from error
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{folder} is no folder, and cannot be made one ({error}): give another --store"
+        ) from error
+
+
+def _identities(path: Path) -> list[tuple[int, int] | None]:
+    """Which files lie under the names of the database, its log and its lock."""
+    return [_identity(path.with_name(path.name + end)) for end in ("", "-wal", ".lock")]
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -86,8 +134,11 @@ def _opened(path: Path) -> sqlite3.Connection:
         try:
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")  # a save outlives a power cut
-            database.execute(_TABLE)
-            database.execute("SELECT name, state FROM streams LIMIT 1").fetchone()
+            with database:
+                database.execute("BEGIN IMMEDIATE")
+                database.execute(_TABLE)
+                database.execute("SELECT name, state FROM streams LIMIT 1").fetchone()
+                database.execute("PRAGMA user_version = 1")  # fails if nothing can be written
         except BaseException:
             database.close()
             raise

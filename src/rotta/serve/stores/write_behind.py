@@ -4,7 +4,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -13,6 +13,7 @@ from rotta.serve.stores.base import Store
 
 _LOG = logging.getLogger("rotta.serve")
 _AT_ONCE = 64  # streams in one transaction: large enough to share a flush, small for a time limit
+_BYTES_AT_ONCE = 64 << 20  # of them; a single larger one goes alone
 _NO_READS = 2.0  # seconds
 _HURRIED = 0.1  # seconds between attempts when somebody waits for them
 
@@ -46,8 +47,8 @@ class WriteBehind:
     """A store for a pool that does not wait: a thread writes, and tries again for ever.
 
     What is put is in memory until it is written, and is read from there; only the newest state of
-    each stream is held. If the store fails for long, a bound is reached, and what would go beyond
-    it is refused: the pool then keeps the stream in its own memory.
+    each stream is held. If the store fails or is slow for long, a bound is reached, and what would
+    go beyond it is refused: the pool then keeps the stream in its own memory.
 
     Args:
         store: Where it is written to; closed by :meth:`close`.
@@ -89,6 +90,7 @@ class WriteBehind:
         self._written_at: float | None = None
         self._hurry = False  # flush and close do not wait out a pause
         self._closing = False
+        self._patience = 0.0  # seconds that a put waits for room
         self._thread = threading.Thread(target=self._run, name="saving", daemon=True)
         self._thread.start()
 
@@ -108,13 +110,25 @@ class WriteBehind:
         """Keep ``data`` under ``name``; it is written soon.
 
         Raises:
-            StoreError: The store has failed for so long that memory for this is short.
+            StoreError: The store has failed, or was slow, for so long that memory for this is
+                short.
         """
         self._hold(name, data)
 
     def delete(self, name: str) -> None:
-        """Forget ``name``."""
+        """Forget ``name``; this takes no room."""
         self._hold(name, None)
+
+    def wait_for_room(self, patience: float = 10.0) -> None:
+        """From now on, :meth:`put` waits instead of refusing, as long as the store gets on.
+
+        Args:
+            patience: Seconds without anything being written after which it refuses even so.
+        """
+        with self._changed:
+            self._patience = patience
+            self._hurry = True
+            self._changed.notify_all()
 
     def names(self) -> list[str]:
         """Of all that is kept, written or not, in alphabetical order.
@@ -150,18 +164,22 @@ class WriteBehind:
                 age=None if written is None else time.monotonic() - written,
             )
 
-    def flush(self, timeout: float) -> bool:
-        """Wait until all is written, at most so many seconds; whether it is."""
+    def flush(self, patience: float) -> bool:
+        """Wait until all is written; whether it is.
+
+        Args:
+            patience: Seconds without anything being written after which it is given up.
+        """
         with self._changed:
             self._hurry = True
             self._changed.notify_all()
-            done = self._changed.wait_for(lambda: not self._waiting and not self._writing, timeout)
+            done = self._wait_for(lambda: not self._waiting and not self._writing, patience)
             self._hurry = False
             return done
 
-    def close(self, timeout: float = 10.0) -> bool:
-        """Write all, at most so many seconds long, and close the store; whether all is written."""
-        done = self.flush(timeout)
+    def close(self, patience: float = 10.0) -> bool:
+        """Write all, see :meth:`flush`, and close the store; whether all is written."""
+        done = self.flush(patience)
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -181,14 +199,26 @@ class WriteBehind:
             raise
 
     def _hold(self, name: str, data: bytes | None) -> None:
+        change = _Change(data, time.time())
         with self._changed:
-            change, before = _Change(data, time.time()), self._waiting.get(name)
-            held_then = self._held_bytes + len(change) - (len(before) if before else 0)
-            if self._problem is not None and held_then > self._bound:
-                raise StoreError(f"nothing can be saved: {self._problem}")
-            self._held_bytes = held_then
+            if not self._wait_for(lambda: self._has_room(name, change), self._patience):
+                reason = self._problem or "the store is slower than what is to be saved: wait"
+                raise StoreError(f"nothing more can be saved now: {reason}")
+            self._held_bytes += len(change) - len(self._waiting.get(name, b""))
             self._waiting[name] = change
             self._changed.notify_all()
+
+    def _has_room(self, name: str, change: _Change) -> bool:
+        others = self._held_bytes - len(self._waiting.get(name, b""))
+        return not len(change) or others + len(change) <= self._bound
+
+    def _wait_for(self, holds: Callable[[], bool], patience: float) -> bool:
+        """Wait for something as long as the store gets on; whether it came."""
+        while not (held := self._changed.wait_for(holds, patience)):
+            since = math.inf if self._written_at is None else time.monotonic() - self._written_at
+            if since >= patience:
+                break
+        return held
 
     def _run(self) -> None:
         wait = self._first_wait
@@ -197,7 +227,7 @@ class WriteBehind:
                 self._changed.wait_for(lambda: self._waiting or self._closing)
                 if self._closing:
                     return
-                self._writing = dict(islice(self._waiting.items(), _AT_ONCE))
+                self._writing = self._next()
                 for name in self._writing:
                     del self._waiting[name]
             problem = self._attempt({name: change.data for name, change in self._writing.items()})
@@ -207,6 +237,17 @@ class WriteBehind:
             else:
                 self._pause(wait)
                 wait = min(2 * wait, self._longest_wait)
+
+    def _next(self) -> dict[str, _Change]:
+        """What fits into one transaction of what waits, the oldest first."""
+        chosen: dict[str, _Change] = {}
+        size = 0
+        for name, change in islice(self._waiting.items(), _AT_ONCE):
+            size += len(change)
+            if chosen and size > _BYTES_AT_ONCE:
+                break
+            chosen[name] = change
+        return chosen
 
     def _attempt(self, changes: Mapping[str, bytes | None]) -> str | None:
         try:
