@@ -5,6 +5,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# or every process that a test starts would compile the package again
+unexport PYTHONDONTWRITEBYTECODE
+
 run: .venv/runtime
 	$(BIN)/rotta run
 

@@ -1,7 +1,6 @@
 """Killed, out of room, two at once, and files that somebody damaged: nothing is lost or changed."""
 
 import json
-import multiprocessing
 import os
 import random
 import resource
@@ -22,6 +21,8 @@ import torch
 from torch import Tensor
 from typer.testing import CliRunner
 
+from forking import forked, forks
+
 sys.path.append(str(Path(__file__).parent / "adapters"))
 
 from small_methods import fingerprint, make, same, small_net, stream, usual, walk
@@ -33,10 +34,6 @@ from rotta.cli import app
 from rotta.datasets.base import Dataset
 from rotta.walk import walk as walk_along
 
-forks = pytest.mark.skipif(
-    sys.platform != "linux" or torch.cuda.is_available(),
-    reason="forks processes that learn, as only Linux without a GPU allows",
-)
 EACH_BATCH = 1e-9
 
 
@@ -54,12 +51,6 @@ def digits() -> Dataset:
 
 def digit_stream() -> rotta.Stream:
     return rotta.Stream(digits(), order=("fog", "snow"), batch_size=5)
-
-
-def forked(work: Callable[..., None], *arguments: Any) -> multiprocessing.process.BaseProcess:
-    process = multiprocessing.get_context("fork").Process(target=work, args=arguments, daemon=True)
-    process.start()
-    return process
 
 
 # Killed
@@ -146,7 +137,7 @@ def run_command(folder: Path, *words: str) -> "subprocess.Popen[bytes]":
         [sys.executable, "-m", "rotta", "run", *words],
         cwd=folder,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.PIPE,  # at its end, all that belongs to the command is gone
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         start_new_session=True,
     )
@@ -188,9 +179,8 @@ def killed_runs(jobs: str, kills: int, tmp_path: Path) -> None:
         ends.append(running.returncode)
         words = ["--resume", "killed"]
     assert ends == [-signal.SIGKILL] * kills  # it was under way each time
-    resumed = run_command(tmp_path, *words)
-    _, told = resumed.communicate()
-    assert resumed.returncode == 0, told.decode()
+    resumed = CliRunner().invoke(app, ["run", "--resume", str(tmp_path / "killed")])
+    assert resumed.exit_code == 0, resumed.output
     assert stored_result(tmp_path / "killed") == stored_result(tmp_path / "straight")
     assert not (tmp_path / "killed" / "checkpoints").exists()
 

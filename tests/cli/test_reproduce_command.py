@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +81,6 @@ def rotta(*words: str, columns: int = 80) -> Result:
 
 def stored(out: str = "results", limit: int = 20, name: str = "table-digits") -> Any:
     return json.loads(Path(out, f"limit-{limit}", name, "result.json").read_text())
-
-
-def timeless(value: Any) -> Any:
-    """A result without what differs between two runs of the same."""
-    if isinstance(value, Mapping):
-        return {k: timeless(v) for k, v in value.items() if k not in ("time", "ms_per_batch")}
-    return [timeless(v) for v in value] if isinstance(value, list) else value
 
 
 def refusal(
@@ -266,26 +258,6 @@ def is_gone(group: int) -> bool:
             return True
         time.sleep(0.01)
     return False
-
-
-def test_on_ray_the_results_are_the_same() -> None:
-    ray = pytest.importorskip("ray")
-    words = (*RUN_SMALL, "--methods", "source,bn")
-    assert rotta(*words, "--jobs", "1", "--out", "here").exit_code == 0
-    ray.init(
-        address="local",
-        num_cpus=1,
-        include_dashboard=False,
-        object_store_memory=100 * 2**20,
-        log_to_driver=False,
-        logging_level="ERROR",
-    )
-    try:
-        done = rotta(*words, "--engine", "ray", "--out", "there")
-    finally:
-        ray.shutdown()
-    assert done.exit_code == 0, done.output
-    assert timeless(stored("there")) == timeless(stored("here"))
 
 
 @pytest.mark.parametrize("quick", [(), ("--quick",)])

@@ -240,7 +240,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_where(tmp_path: Path, jobs: str)
         time.sleep(0.05)
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does: all that belongs to it
     _, told = running.communicate(timeout=60)
-    assert running.returncode == 130
+    assert running.returncode == 130, told
     assert "Traceback" not in told
     with pytest.raises(ProcessLookupError):
         os.killpg(running.pid, 0)  # nobody is left

@@ -70,14 +70,14 @@ def test_an_image_gets_the_same_bytes_in_any_batch(name: str, size: tuple[int, i
 
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_and_autocast_do_not_matter(name: str) -> None:
-    x = pictures(6, 97, 120)
+    x = pictures(3, 97, 120)  # more than PyTorch gives to one thread
     before = torch.get_num_threads()
     results = []
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=threads == 2):
-                results.append(corrupt(x, name, 4, seed=0, index=range(6)))
+                results.append(corrupt(x, name, 4, seed=0, index=range(3)))
     finally:
         torch.set_num_threads(before)
     assert torch.equal(*results)

@@ -54,10 +54,10 @@ def test_every_severity_is_harder_than_the_one_before() -> None:
 
 @needs_data
 def test_what_nothing_is_random_about_is_exactly_as_hard() -> None:
-    """On the first 400 images, as measured when all 4,000 agreed with the original to 0.1 %."""
+    """On the first 200 images, as measured when all 4,000 agreed with the original to 0.1 %."""
     names = ["contrast", "jpeg_compression", "pixelate", "zoom_blur"]
-    ours = errors("cifar10-wrn40-2-augmix", 5, 400, names)
+    ours = errors("cifar10-wrn40-2-augmix", 5, 200, names)
     assert ours == pytest.approx(
-        {"contrast": 22.25, "jpeg_compression": 15.25, "pixelate": 38.25, "zoom_blur": 13.25},
+        {"contrast": 22.0, "jpeg_compression": 14.5, "pixelate": 35.0, "zoom_blur": 13.0},
         abs=0.51,
     )

@@ -1,17 +1,10 @@
-"""A walk of many visits over the built-in digits, with a checkpoint after every batch.
+"""A walk of many visits over the built-in digits."""
 
-    python many_visits.py RESULTS
-
-does it; tests kill that, and go on.
-"""
-
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from rotta.comparison import Look
-from rotta.experiments import under_way
 from rotta.experiments.engines import Broken, run
 from rotta.experiments.experiment import Experiment, Variant
 from rotta.experiments.reproduce import Wanted, carry_out, plan
@@ -38,8 +31,3 @@ EXPERIMENT = Experiment(
 def walk(results: Path, tell: Callable[[Look], None] | None = None) -> None:
     for _, end in carry_out(plan([EXPERIMENT], results, WANTED), partial(run, jobs=1), tell):
         assert not isinstance(end, Broken), end.traceback
-
-
-if __name__ == "__main__":
-    under_way.SECONDS_BETWEEN = 0.0
-    walk(Path(sys.argv[1]))

@@ -1,12 +1,6 @@
-"""An experiment over the built-in digits: small, but of several streams and methods.
+"""An experiment over the built-in digits: small, but of several streams and methods."""
 
-    python small_experiment.py RESULTS JOBS
-
-runs what of it is missing; tests kill that, and start it again.
-"""
-
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,13 +30,18 @@ EXPERIMENT = Experiment(
 
 def carried_out(results: Path, *experiments: Experiment, wanted: Wanted = WANTED) -> list[str]:
     """Run what is missing, and say what was done."""
-    done = []
+    return list(walks_done(results, *experiments, wanted=wanted))
+
+
+def walks_done(
+    results: Path, *experiments: Experiment, wanted: Wanted = WANTED, jobs: int = 1
+) -> Iterator[str]:
+    """Run what is missing, and say of each walk when it is done."""
     todo = plan(experiments or (EXPERIMENT,), results, wanted)
-    for walk, end in carry_out(todo, partial(run, jobs=1)):
+    for walk, end in carry_out(todo, partial(run, jobs=jobs)):
         assert isinstance(walk, Walk)
         assert not isinstance(end, Broken), end.traceback
-        done.append(f"{walk.variant.name}: {walk.method}, seed {walk.seed}")
-    return done
+        yield f"{walk.variant.name}: {walk.method}, seed {walk.seed}"
 
 
 def timeless(value: Any) -> Any:
@@ -50,16 +49,3 @@ def timeless(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {k: timeless(v) for k, v in value.items() if k not in ("time", "ms_per_batch")}
     return [timeless(v) for v in value] if isinstance(value, list) else value
-
-
-def main() -> None:
-    results, jobs = Path(sys.argv[1]), int(sys.argv[2])
-    todo = plan([EXPERIMENT], results, WANTED)
-    for walk, end in carry_out(todo, partial(run, jobs=jobs)):
-        assert isinstance(walk, Walk)
-        assert not isinstance(end, Broken), end.traceback
-        print(walk.method, walk.seed, flush=True)
-
-
-if __name__ == "__main__":
-    main()

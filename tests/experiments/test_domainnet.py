@@ -1,19 +1,15 @@
-"""The table on DomainNet from end to end: real runner and networks, small images.
-
-    python test_domainnet.py RESULTS JOBS LIMIT [SOURCE…]
-
-runs what of it is missing; tests kill that, and start it again.
-"""
+"""The table on DomainNet from end to end: real runner and networks, small images."""
 
 import json
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +21,7 @@ from small_experiment import timeless
 from typer.testing import CliRunner
 
 import rotta
+from forking import forked, forks
 from rotta.adapters.choice import parse_methods
 from rotta.cli import app, main
 from rotta.datasets.base import ImageSet
@@ -45,18 +42,19 @@ CAPACITY = 64
 QUICK_METHODS = tuple(label for label in COMPARED if label != "cotta")
 
 
-def reduced(sources: Sequence[str] = DOMAINS) -> Experiment:
+def reduced(sources: Sequence[str] = DOMAINS, **training: Any) -> Experiment:
     """The experiment, all but the size of its images and the length of its trainings."""
-    return replace(FULL, variants=tuple(_small(v) for v in FULL.variants if v.name in sources))
+    variants = [_small(v, **training) for v in FULL.variants if v.name in sources]
+    return replace(FULL, variants=tuple(variants))
 
 
-def _small(variant: Variant) -> Variant:
+def _small(variant: Variant, **training: Any) -> Variant:
     assert isinstance(variant.source, Training)
-    training = replace(variant.source, epochs=1, lr=0.001, batch_size=8, limit=8, image_size=32)
-    return replace(variant, source=training, image_size=32)
+    short = {"epochs": 1, "lr": 0.001, "batch_size": 8, "limit": 8, "image_size": 32}
+    return replace(variant, source=replace(variant.source, **short | training), image_size=32)
 
 
-ONE_SOURCE = reduced(("clipart",))
+ONE_SOURCE = reduced(("clipart",), arch="resnet-50")
 
 
 def carried_out(
@@ -96,19 +94,27 @@ def folder(results: Path, limit: int = FEW) -> Path:
     return results / f"limit-{limit}" / "table-domainnet"
 
 
-def start(results: Path, jobs: int, limit: int, *sources: str) -> "subprocess.Popen[str]":
-    words = [str(results), str(jobs), str(limit), *sources]
-    return subprocess.Popen([sys.executable, __file__, *words], stdout=subprocess.PIPE, text=True)
+def tell_of_tasks(
+    results: Path, experiment: Experiment, wanted: Wanted, jobs: int, tell: Connection
+) -> None:
+    for done in carried_out(results, experiment, wanted, jobs):
+        tell.send(done)
 
 
-def kill_after(line: str, process: "subprocess.Popen[str]", seconds: float) -> None:
-    """Let it say the line, let it go on for a while, and kill it."""
-    assert process.stdout is not None
-    assert any(said.strip() == line for said in process.stdout), line
+def kill_after(
+    line: str, results: Path, experiment: Experiment, limit: int, *, jobs: int, seconds: float
+) -> None:
+    """Let a process say the line, let it go on for a while, and kill it."""
+    heard, tell = Pipe(duplex=False)
+    wanted = Wanted(limit=limit)
+    process = forked(tell_of_tasks, results, experiment, wanted, jobs, tell, daemon=False)
+    tell.close()  # here, so that its end is the end of what is heard
+    while heard.recv() != line:
+        pass
     time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
 
 
 def test_the_experiment_is_the_papers() -> None:
@@ -121,10 +127,12 @@ def test_the_experiment_is_the_papers() -> None:
         assert (variant.source.image_size, variant.image_size) == (224, 224)
 
 
+@forks
 def test_killed_and_given_again_it_ends_the_same_with_every_cell(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kill_after("clipart lame", start(tmp_path, 1, FEW, "clipart"), seconds=0.3)  # at work: CoTTA
+    # CoTTA is at work then
+    kill_after("clipart lame", tmp_path, ONE_SOURCE, FEW, jobs=1, seconds=0.3)
     assert list(load(folder(tmp_path))["clipart"].methods) == ["source", "bn", "pl", "tent", "lame"]
 
     *_, cotta, note, last = carried_out(tmp_path, ONE_SOURCE, Wanted(limit=FEW))
@@ -229,29 +237,24 @@ def test_without_the_images_it_stops_at_once(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@forks
 @pytest.mark.slow
 def test_six_sources_killed_while_training_and_while_walking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROTTA_CACHE", str(tmp_path / "cache"))
     at_one_go, killed = tmp_path / "at one go", tmp_path / "killed"
-    assert len(start(at_one_go, 2, ENOUGH).communicate()[0].splitlines()) == 6 + 6 * 8
+    wanted = Wanted(limit=ENOUGH)
+    assert len(list(carried_out(at_one_go, reduced(), wanted, jobs=2))) == 6 + 6 * 8
     check_cells(at_one_go, DOMAINS, ENOUGH)
 
     monkeypatch.setenv("ROTTA_CACHE", str(tmp_path / "another cache"))
     draw = random.Random(0)
     for line in ("domainnet-infograph", "clipart bn", "infograph cotta", "real note"):
-        kill_after(line, start(killed, 2, ENOUGH), seconds=3 * draw.random())
-    start(killed, 2, ENOUGH).communicate()
+        kill_after(line, killed, reduced(), ENOUGH, jobs=2, seconds=3 * draw.random())
+    list(carried_out(killed, reduced(), wanted, jobs=2))
     ours, theirs = (
         timeless(json.loads((folder(results, ENOUGH) / FILE).read_text()))
         for results in (killed, at_one_go)
     )
     assert ours == theirs
-
-
-if __name__ == "__main__":
-    _, results, jobs, limit, *sources = sys.argv
-    wanted = Wanted(limit=int(limit))
-    for done in carried_out(Path(results), reduced(sources or DOMAINS), wanted, int(jobs)):
-        print(done, flush=True)

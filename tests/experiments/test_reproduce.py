@@ -4,18 +4,27 @@ import json
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from small_experiment import DOMAINS, EXPERIMENT, WANTED, carried_out, timeless, variant
+from small_experiment import (
+    DOMAINS,
+    EXPERIMENT,
+    WANTED,
+    carried_out,
+    timeless,
+    variant,
+    walks_done,
+)
 
+from forking import forked, forks
 from rotta.experiments import EXPERIMENTS
 from rotta.experiments.engines import Broken, run
 from rotta.experiments.experiment import Experiment, Training, Variant
@@ -31,7 +40,6 @@ STORED = {
     "independent: source": 51.3,
     "independent: rotta:alpha=0.1": 42.3,
 }
-SCRIPT = Path(__file__).parent / "small_experiment.py"
 
 
 @pytest.fixture(autouse=True)
@@ -100,18 +108,26 @@ def test_nothing_is_done_twice(whole: Path) -> None:
     assert (folder(whole) / FILE).read_bytes() == before
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_killed_at_any_moment_it_ends_the_same(whole: Path, tmp_path: Path, jobs: int) -> None:
-    command = [sys.executable, str(SCRIPT), str(tmp_path), str(jobs)]
+def tell_of_walks(results: Path, jobs: int, tell: Connection) -> None:
+    for done in walks_done(results, jobs=jobs):
+        tell.send(done)
+
+
+@forks
+@pytest.mark.parametrize(("jobs", "kills"), [(1, 3), (2, 1)])
+def test_killed_at_any_moment_it_ends_the_same(
+    whole: Path, tmp_path: Path, jobs: int, kills: int
+) -> None:
     draw = random.Random(jobs)
-    for _ in range(3):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        process.stdout.readline()  # one walk is over; the next is somewhere
-        time.sleep(draw.random())
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    subprocess.run(command, check=True, capture_output=True)
+    for _ in range(kills):
+        heard, tell = Pipe(duplex=False)
+        process = forked(tell_of_walks, tmp_path, jobs, tell, daemon=False)
+        heard.recv()  # one walk is over; the next is somewhere
+        time.sleep(draw.uniform(0, 0.2))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    assert 1 <= len(carried_out(tmp_path)) < 11
     assert stored(tmp_path) == stored(whole)
 
 

@@ -1,11 +1,10 @@
 """Source models of experiments: trained once, whatever happens in between."""
 
 import fcntl
+import os
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import torch
 from domain_tree import write_domain_tree
 from typer.testing import CliRunner
 
+from forking import forked, forks
 from rotta.cli import app
 from rotta.experiments.experiment import Training
 from rotta.experiments.training import source_error, source_path, train_source
@@ -33,19 +33,6 @@ QUICK = Training(
     limit=16,
 )
 STEPS = QUICK.epochs * 16 // QUICK.batch_size
-
-KILLED = f"""
-import os, signal
-from rotta.experiments.experiment import Training
-from rotta.experiments.training import train_source
-
-def kill_in_the_second_epoch(done, total):
-    assert total == {STEPS}
-    if done == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-train_source({QUICK!r}, "cpu", kill_in_the_second_epoch)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -136,12 +123,22 @@ def test_another_setting_is_another_file_with_other_weights(change: dict[str, ob
     assert not same_weights(ours, theirs)
 
 
+def train_until_killed() -> None:
+    def kill_in_the_second_epoch(done: int, total: int) -> None:
+        assert total == STEPS
+        if done == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    train_source(QUICK, "cpu", kill_in_the_second_epoch)
+
+
+@forks
 def test_killed_in_the_middle_it_continues_to_the_same_weights(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # sums come out alike
-    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    process = forked(train_until_killed)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     path = source_path(QUICK)
     assert path.with_name(f"{path.name}.training").is_file()
     assert not path.exists()

@@ -1,8 +1,6 @@
 """Twenty visits: what is shown of them, and walks so long that they are continued within."""
 
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +11,7 @@ from many_visits import EXPERIMENT as MANY
 from many_visits import METHOD, WANTED, walk
 from PIL import Image
 
+from forking import forked, forks
 from rotta.comparison import Look
 from rotta.datasets import load_dataset
 from rotta.experiments import EXPERIMENTS, figure_visits, under_way
@@ -27,7 +26,6 @@ from rotta.streams import PAPER_ORDER, Stream
 
 FIGURE = figure_visits.EXPERIMENT
 LASTING = "rotta-lasting"
-SCRIPT = Path(__file__).parent / "many_visits.py"
 
 
 def scored(first: float, last: float, seeds: int = 1) -> MethodResult:
@@ -159,15 +157,22 @@ def seed_result(results: Path) -> SeedResult:
     return replace(block.methods[METHOD].seeds["0"], ms_per_batch=0.0)
 
 
+def keep_every_batch(results: Path) -> None:
+    under_way.SECONDS_BETWEEN = 0.0
+    walk(results)
+
+
 def kill_in_the_middle(results: Path, cache: Path) -> None:
-    process = subprocess.Popen([sys.executable, str(SCRIPT), str(results)])
-    while not under_way_in(cache) and process.poll() is None:
+    process = forked(keep_every_batch, results)
+    while not under_way_in(cache) and process.is_alive():
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert not (results / "limit-20" / MANY.name / "result.json").exists()
 
 
+@forks
 def test_killed_in_the_middle_it_goes_on_to_the_same_result(tmp_path: Path, cache: Path) -> None:
     walk(tmp_path / "straight")
     assert under_way_in(cache) == []

@@ -72,9 +72,10 @@ def test_shipped_files_fit_their_architecture(source: SourceModel) -> None:
 
 
 @needs_models
-def test_clean_error_on_a_thousand_images_is_sane() -> None:
-    images = load_dataset("cifar10", split="test", limit=1000).domain("clean")
-    assert error_rate(load_source("cifar10-wrn40-2-augmix"), images) == pytest.approx(5.79, abs=1.5)
+def test_clean_error_on_the_first_images_is_what_it_was() -> None:
+    images = load_dataset("cifar10", split="test", limit=200).domain("clean")
+    # two of them may fall differently on another machine; on all 10,000 it is 5.79
+    assert error_rate(load_source("cifar10-wrn40-2-augmix"), images) == pytest.approx(4.5, abs=1.01)
 
 
 @needs_models

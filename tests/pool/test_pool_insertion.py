@@ -16,12 +16,20 @@ Sample = st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.5, 1.0, float("nan
 Arrivals = st.dictionaries(st.integers(0, 4), st.lists(Sample, min_size=1, max_size=9), min_size=1)
 
 
-def newcomers(row: int, samples: list[tuple[int, float]], first: int) -> Newcomers:
+def newcomers(arriving: dict[int, list[tuple[int, float]]], first: int) -> Newcomers:
     """Images whose pixels tell who they are."""
+    samples = [sample for of_row in arriving.values() for sample in of_row]
+    sizes = np.array([len(of_row) for of_row in arriving.values()])
     count = torch.arange(first, first + len(samples), dtype=torch.float32)
     label, uncertainty = zip(*samples, strict=True)
-    images = count.view(-1, 1, 1, 1).expand(-1, 3, 2, 2)
-    return Newcomers(row, images, np.array(label), np.array(uncertainty))
+    return Newcomers(
+        rows=np.array(list(arriving)),
+        starts=sizes.cumsum() - sizes,
+        sizes=sizes,
+        images=count.view(-1, 1, 1, 1).expand(-1, 3, 2, 2),
+        label=np.array(label),
+        uncertainty=np.array(uncertainty),
+    )
 
 
 @given(st.lists(Arrivals, max_size=8), st.sampled_from([1.0, 0.0]), st.sampled_from([4, 5]))
@@ -34,12 +42,15 @@ def test_banks_are_those_of_cstu(
         banks.open(row)
     presented = 0
     for turn in turns:
-        arriving = [newcomers(row, samples, presented) for row, samples in turn.items()]
-        presented += sum(map(len, arriving))
+        arriving = newcomers(turn, presented)
+        presented += len(arriving.images)
         banks.insert(arriving)
-        for each in arriving:
-            label, uncertainty = torch.from_numpy(each.label), torch.from_numpy(each.uncertainty)
-            single[each.row].insert(each.images, label, uncertainty)
+        label, uncertainty = map(torch.from_numpy, (arriving.label, arriving.uncertainty))
+        for row, start, size in zip(
+            arriving.rows.tolist(), arriving.starts, arriving.sizes, strict=True
+        ):
+            own = slice(start, start + size)
+            single[row].insert(arriving.images[own], label[own], uncertainty[own])
     for row, bank in single.items():
         held, size = banks.held(row), bank.size()
         assert held.label.tolist() == bank.label[:size].tolist()
@@ -55,9 +66,9 @@ def test_a_cleared_bank_begins_anew_and_others_keep_theirs(count: int) -> None:
     banks = Banks(CAPACITY, 4, lambda_t=1.0, lambda_u=1.0)
     for row in range(count):
         banks.open(row)
-        banks.insert([newcomers(row, [(1, 0.5), (2, 0.1)], first=10 * row)])
+        banks.insert(newcomers({row: [(1, 0.5), (2, 0.1)]}, first=10 * row))
     banks.clear(0)
-    banks.insert([newcomers(0, [(3, 0.2)], first=1000)])
+    banks.insert(newcomers({0: [(3, 0.2)]}, first=1000))
     assert banks.images(0).flatten().tolist() == [1000.0] * 12
     for row in range(1, count):
         assert banks.images(row)[:, 0, 0, 0].tolist() == [10 * row, 10 * row + 1]
