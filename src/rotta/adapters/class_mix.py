@@ -57,6 +57,7 @@ class ClassMix(nn.Module):
     recent: Tensor
     known: Tensor
     usual: Tensor
+    spreads: Tensor
 
     def __init__(self, num_classes: int, window: int = 32, memory: int = 1024) -> None:
         super().__init__()
@@ -67,18 +68,22 @@ class ClassMix(nn.Module):
         self.register_buffer("recent", recent.float())
         self.register_buffer("known", known.float())  # 1 where there has been a sample
         self.register_buffer("usual", usual.float())
+        # made once: a GPU would have to wait for it
+        self.register_buffer("spreads", torch.tensor(SPREADS), persistent=False)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Logits, (B, C), in view of each other and of what is remembered; nothing changes."""
         log_p, known = self._with_recent(logits)
         usual = self.usual.to(log_p)
         usual = (usual + _EVEN / len(usual)) / (1 + _EVEN)
-        parts = []
-        for start in range(0, len(logits), self.window):
-            stop = min(start + self.window, len(logits))
-            seen = slice(stop, stop + self.window)
-            q = in_view_of_others(log_p[seen], known[seen], usual)
-            parts.append(q[start - stop :])
+        starts = range(0, len(logits), self.window)
+        stops = [min(start + self.window, len(logits)) for start in starts]
+        windows = torch.stack([log_p[stop : stop + self.window] for stop in stops])
+        counts = torch.stack([known[stop : stop + self.window] for stop in stops])
+        q = in_view_of_others(windows, counts, usual, self.spreads.to(log_p))
+        parts = [
+            window[start - stop :] for window, start, stop in zip(q, starts, stops, strict=True)
+        ]
         answer = torch.cat(parts).log().to(logits.dtype)
         # a network that has gone astray must be seen to have
         return answer.where(logits.isfinite().all(dim=1, keepdim=True), torch.nan)
@@ -104,32 +109,35 @@ class ClassMix(nn.Module):
         return torch.cat([self.recent.to(log_p), log_p]), known
 
 
-def in_view_of_others(log_p: Tensor, known: Tensor, usual: Tensor) -> Tensor:
-    """The probabilities of each sample's classes once the others are known, (N, C).
+def in_view_of_others(log_p: Tensor, known: Tensor, usual: Tensor, spreads: Tensor) -> Tensor:
+    """The probabilities of each sample's classes once the others are known, (…, N, C).
 
     Args:
-        log_p: Of each for itself, (N, C).
-        known: 1 for samples that count, 0 for others, (N,).
+        log_p: Of each for itself, (…, N, C); others are those with the same leading indices.
+        known: 1 for samples that count, 0 for others, (…, N).
         usual: The mix of classes that the network usually predicts, (C,), above 0.
+        spreads: A, how far the mix of the moment may be from the usual, (A,).
 
     Example:
         >>> p = torch.tensor([[0.5, 0.5], *[[0.99, 0.01]] * 19])
-        >>> q = in_view_of_others(p.log(), torch.ones(20), torch.tensor([0.5, 0.5]))
+        >>> even = torch.tensor([0.5, 0.5])
+        >>> q = in_view_of_others(p.log(), torch.ones(20), even, torch.tensor(SPREADS))
         >>> [round(value, 2) for value in q[0].tolist()]
         [0.97, 0.03]
     """
-    spread = log_p.new_tensor(SPREADS)
-    expected_before = spread[:, None, None] * usual  # A·μ, (A, 1, C)
-    log_ratio, counts = log_p - usual.log(), known[:, None]
-    p = log_p.exp()
-    q = p.expand(len(SPREADS), *p.shape)
+    p, counts = log_p.exp(), known[..., None]
+    spread = spreads.view(-1, *[1] * known.ndim)  # (A, …, 1)
+    before = spread[..., None] * usual  # A·μ, (A, …, 1, C)
+    log_ratio = log_p - usual.log()
+    q = p.expand(len(spreads), *p.shape)
     for _ in range(_ROUNDS):
         counted = counts * q
-        others = counted.sum(dim=1, keepdim=True) - counted
-        q = (log_ratio + (expected_before + others).log()).softmax(dim=2)
-    gained = (q * log_ratio + torch.special.entr(q)).sum(dim=2) @ known
-    prior, after = expected_before.squeeze(1), known @ q
-    evidence = gained + torch.lgamma(spread) - torch.lgamma(spread + known.sum()) - DOUBT
-    evidence += (torch.lgamma(prior + after) - torch.lgamma(prior)).sum(dim=1)
-    weight = torch.cat([evidence, evidence.new_zeros(1)]).softmax(dim=0)
-    return torch.einsum("a,anc->nc", weight, torch.cat([q, p[None]]))
+        others = counted.sum(dim=-2, keepdim=True) - counted
+        q = (log_ratio + (before + others).log()).softmax(dim=-1)
+    after = before + (counts * q).sum(dim=-2, keepdim=True)
+    gained = (counts * (q * log_ratio + torch.special.entr(q))).sum(dim=(-2, -1))
+    gained += (torch.lgamma(after) - torch.lgamma(before)).sum(dim=(-2, -1))
+    spread = spread.squeeze(-1)
+    evidence = gained + torch.lgamma(spread) - torch.lgamma(spread + known.sum(dim=-1)) - DOUBT
+    weight = torch.cat([evidence, torch.zeros_like(evidence[:1])]).softmax(dim=0)
+    return (weight[..., None, None] * torch.cat([q, p[None]])).sum(dim=0)
