@@ -26,11 +26,11 @@ def moved_views(images: Pixels, views: int) -> Pixels:
     """All images as they are, then all as their view 1, then as their view 2, …
 
     Args:
-        images: (N, S, S, 3), uint8; black beyond the border.
+        images: (N, S, S, channels), uint8; black beyond the border.
         views: V, at least 1.
 
     Returns:
-        (V · N, S, S, 3).
+        (V · N, S, S, channels).
 
     Example:
         >>> moved_views(np.zeros((5, 32, 32, 3), np.uint8), views=4).shape
@@ -76,7 +76,7 @@ def _between_pixels(doubled: Ints, side: int) -> Ints:
 
 
 def _at(images: Pixels, row: Ints, column: Ints) -> Ints:
-    """Each image's pixels at its own rows and columns, (N, S, S, 3); black beyond the border."""
+    """Each image's pixels at its own rows and columns, (N, S, S, channels); black beyond."""
     side = images.shape[1]
     inside = (row >= 0) & (row < side) & (column >= 0) & (column < side)
     image = np.arange(len(images))[:, None, None]

@@ -39,8 +39,8 @@ def load_digits(*, split: str = "test", limit: int | None = None, views: int = 1
     """
     grey, labels = _scans()
     chosen = np.flatnonzero(_in_train(labels) == (split == "train"))
-    pixels = moved_views(_enlarge(grey[chosen]), views)
-    images = ArrayImages(pixels, np.tile(labels[chosen], views))
+    pixels = moved_views(_enlarge(grey[chosen]), views)  # while there is one channel of them
+    images = ArrayImages(np.repeat(pixels, 3, axis=-1), np.tile(labels[chosen], views))
     checksum = hashlib.md5(images.pixels.tobytes()).hexdigest()
     return CleanDataset(
         name="digits",
@@ -89,7 +89,7 @@ def _in_train(labels: Labels) -> NDArray[np.bool_]:
 
 
 def _enlarge(grey: NDArray[np.int64]) -> Pixels:
-    """Bilinear (N, 8, 8) → (N, 32, 32, 3), pixel centres aligned, borders repeated.
+    """Bilinear (N, 8, 8) → (N, 32, 32, 1), pixel centres aligned, borders repeated.
 
     The weights are eighths, so integers hold every step and all machines agree to the bit.
     """
@@ -97,7 +97,8 @@ def _enlarge(grey: NDArray[np.int64]) -> Pixels:
     scaled = weights @ grey @ weights.T
     unit = 64 * _NATIVE_MAXIMUM
     pixels = (scaled * 255 + unit // 2) // unit
-    return np.repeat(pixels.astype(np.uint8)[..., None], 3, axis=-1)
+    grey_levels: Pixels = pixels.astype(np.uint8)[..., None]
+    return grey_levels
 
 
 def _bilinear_eighths(old: int, new: int) -> NDArray[np.int64]:
