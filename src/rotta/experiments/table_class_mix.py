@@ -2,16 +2,11 @@
 
 from collections.abc import Iterator
 
-from rotta.experiments.cifar import TITLES, on_cifar
+from rotta.experiments.by_setting import grids, variant_name, variants
+from rotta.experiments.cifar import TITLES
 from rotta.experiments.experiment import Blocks, Experiment, Presentation
-from rotta.experiments.measured import (
-    average,
-    entry,
-    over_common_seeds,
-    precision_remark,
-)
+from rotta.experiments.measured import entry, over_common_seeds, precision_remark
 from rotta.experiments.verdicts import at_most, said
-from rotta.report.beside import Grid
 from rotta.report.names import method_name, setting_name
 
 _PAIRS = {
@@ -28,43 +23,23 @@ _SETTINGS = ("ptta", "continual")
 _MOST_LOST = 0.3  # points, where samples are independent and there is nothing to know
 
 
-def _name(dataset: str, setting: str) -> str:
-    return f"{dataset}, {setting}"
-
-
 def _present(blocks: Blocks) -> Presentation:
-    grids = tuple(
-        Grid(
-            dataset,
-            f"{title}: average error, %",
-            "method",
-            tuple(setting_name(setting) for setting in _SETTINGS),
-            tuple(
-                (
-                    method_name(label),
-                    tuple(average(blocks, _name(dataset, s), label) for s in _SETTINGS),
-                )
-                for label in _METHODS
-            ),
-        )
-        for dataset, title in TITLES.items()
-    )
     rottas = [
-        (_name(dataset, setting), label)
+        (variant_name(dataset, setting), label)
         for dataset in TITLES
         for setting in _SETTINGS
         for label in _METHODS
         if label.startswith("rotta")
     ]
     remarks = said((*_verdicts(blocks), precision_remark(blocks, rottas)))
-    return Presentation(grids, remarks=remarks)
+    return Presentation(grids(blocks, _METHODS, _SETTINGS), remarks=remarks)
 
 
 def _verdicts(blocks: Blocks) -> Iterator[str]:
     for dataset, title in TITLES.items():
         for plain, mixed in _PAIRS.items():
             for setting in _SETTINGS:
-                name = _name(dataset, setting)
+                name = variant_name(dataset, setting)
                 without, within = over_common_seeds(blocks, [(name, plain), (name, mixed)]).values()
                 limit = entry(without).value
                 if limit is not None and setting == "continual":
@@ -78,10 +53,6 @@ def _verdicts(blocks: Blocks) -> Iterator[str]:
 EXPERIMENT = Experiment(
     "table-class-mix",
     "Predictions corrected for the classes that arrive just now",
-    tuple(
-        on_cifar(dataset, _METHODS, name=_name(dataset, setting), setting=setting)
-        for setting in _SETTINGS
-        for dataset in TITLES
-    ),
+    variants(_METHODS, _SETTINGS),
     _present,
 )
