@@ -7,6 +7,7 @@ import pytest
 import torch
 from separate_models import SMALL, SeparateModels, check_same_state, images, same_logits, small_net
 
+from rotta.nn.augment import drawn_strong_views, strong_view_of_each
 from rotta.pool import MemoryStore, Request, StreamPool
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -27,6 +28,28 @@ def test_streams_are_those_of_separate_models(options: dict[str, Any]) -> None:
         assert same_logits(pool(requests), separate(requests), CLOSE)
     for name, model in separate.models.items():
         check_same_state(pool, name, model.cpu(), CLOSE)
+
+
+def test_recordings_are_made_anew_when_the_table_has_grown() -> None:
+    net = small_net().cuda()
+    pool, separate = StreamPool(net, CLASSES, **SMALL), SeparateModels(net, CLASSES, **SMALL)
+    for turn in range(12):
+        x = images(5, turn).cuda()
+        requests = [Request("a", x[:2]), Request("b", x[2:])]
+        assert same_logits(pool(requests), separate(requests), CLOSE)
+        if turn == 6:
+            pool([Request(f"another {i}", images(1, i).cuda()) for i in range(100)])
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_strong_views_of_several_banks_are_those_of_each(layout: torch.memory_format) -> None:
+    banks = [images(7, seed, side=9).float().cuda().to(memory_format=layout) for seed in range(3)]
+    together = strong_view_of_each(
+        torch.stack(banks), [torch.Generator().manual_seed(seed) for seed in range(3)]
+    )
+    for seed, (bank, views) in enumerate(zip(banks, together, strict=True)):
+        (alone,) = drawn_strong_views(bank, torch.Generator().manual_seed(seed))
+        torch.testing.assert_close(views, alone, rtol=0, atol=1e-6)
 
 
 @pytest.fixture

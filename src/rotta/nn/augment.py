@@ -5,7 +5,7 @@ So parameters are drawn per group, and a batch holds one group or several, one a
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -110,6 +110,12 @@ class StrongView:
     def __getitem__(self, groups: slice) -> "StrongView":
         return StrongView(**{name: t[groups] for name, t in vars(self).items()})
 
+    @classmethod
+    def joined(cls, views: Sequence["StrongView"]) -> "StrongView":
+        """The groups of several draws, one after the other."""
+        fields = zip(*(vars(view).values() for view in views), strict=True)
+        return cls(*(torch.cat(field) for field in fields))
+
 
 def drawn_strong_views(
     x: Tensor, generator: torch.Generator, views: int = 1, at_once: int = 1
@@ -144,6 +150,38 @@ def drawn_strong_views(
             yield augment_cuda.strong_view(x, packed[groups], noise)
         else:
             yield strong_view(x.repeat(copies, 1, 1, 1), drawn[groups], noise)
+
+
+def strong_view_of_each(x: Tensor, generators: Sequence[torch.Generator]) -> Tensor:
+    """A strong view of each of several batches, all in one go.
+
+    Args:
+        x: RGB in [0, 1], (G, B, 3, H, W); other numbers of channels keep their hue.
+        generators: One for each batch, on the CPU: its view is the one that
+            :func:`drawn_strong_views` would draw of it alone.
+
+    Returns:
+        The views in [0, 1], (G, B, 3, H, W).
+
+    Example:
+        >>> x, seeds = torch.rand(2, 4, 3, 8, 8), (0, 1)
+        >>> views = strong_view_of_each(x, [torch.Generator().manual_seed(s) for s in seeds])
+        >>> (alone,) = drawn_strong_views(x[1], torch.Generator().manual_seed(1))
+        >>> torch.equal(views[1], alone)
+        True
+    """
+    height, width = x.shape[-2:]
+    noise = torch.empty_like(x, memory_format=torch.contiguous_format)
+    views = []
+    for generator, of_batch in zip(generators, noise, strict=True):
+        views.append(StrongView.draw(1, height, width, generator, _CPU))
+        of_batch.normal_(generator=device_generator(generator, x.device))
+    drawn, images, noise = StrongView.joined(views), x.flatten(0, 1), noise.flatten(0, 1)
+    if augment_cuda.usable(images):
+        strong = augment_cuda.strong_view(images, drawn.packed(x.device), noise)
+    else:
+        strong = strong_view(images, drawn._on(x.device), noise)
+    return strong.view_as(x)
 
 
 def _noise(x: Tensor, copies: int, generator: torch.Generator) -> Tensor:

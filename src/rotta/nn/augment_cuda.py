@@ -36,10 +36,10 @@ def _kernels_work(device: torch.device) -> bool:
 
 
 def strong_view(x: Tensor, draws: Tensor, noise: Tensor) -> Tensor:
-    """As :func:`rotta.nn.augment.strong_view` of G copies of a batch, to rounding.
+    """As :func:`rotta.nn.augment.strong_view` of G batches, or G copies of one, to rounding.
 
     Args:
-        x: RGB in [0, 1], (B, 3, H, W), float32.
+        x: RGB in [0, 1], (G · B, 3, H, W) or (B, 3, H, W), float32.
         draws: Of each group, (G, 16), from :meth:`rotta.nn.augment.StrongView.packed`.
         noise: Standard normal, (G · B, 3, H, W), contiguous.
 
@@ -48,7 +48,8 @@ def strong_view(x: Tensor, draws: Tensor, noise: Tensor) -> Tensor:
     """
     from rotta.nn import augment_kernels as kernels  # imports Triton
 
-    batch, _, height, width = x.shape
+    images, _, height, width = x.shape
+    batch = len(noise) // len(draws)
     layout = torch.contiguous_format
     if not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last):
         layout = torch.channels_last
@@ -59,7 +60,7 @@ def strong_view(x: Tensor, draws: Tensor, noise: Tensor) -> Tensor:
     greys = x.new_empty(grid)
     coloured, views = torch.empty_like(noise), torch.empty_like(noise, memory_format=layout)
     seen = x, draws, greys
-    sizes = batch, height * width
+    sizes = batch, images, height * width
     options = {"CHANNELS_LAST": last, "BLOCK": _COLOUR_PIXELS, "num_warps": 8}
     with torch.cuda.device(x.device):
         kernels.sum_greys[grid](*seen, *sizes, **options)

@@ -32,15 +32,22 @@ _SATURATION = tl.constexpr(2)
 _HUE = tl.constexpr(3)
 
 
-@triton.jit(do_not_specialize=["batch", "pixels"])  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["batch", "images", "pixels"])  # type: ignore[untyped-decorator]
 def sum_greys(  # type: ignore[no-untyped-def]
-    x_ptr, draws_ptr, greys_ptr, batch, pixels, CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr
+    x_ptr,
+    draws_ptr,
+    greys_ptr,
+    batch,
+    images,
+    pixels,
+    CHANNELS_LAST: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     """The grey values of a stretch, summed, as they are just before the contrast changes."""
     view = tl.program_id(0)
     row_ptr = draws_ptr + view // batch * _ROW
     pixel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    red, green, blue = _picture(x_ptr, view % batch, pixel, pixels, CHANNELS_LAST)
+    red, green, blue = _picture(x_ptr, view % images, pixel, pixels, CHANNELS_LAST)
     turn = 0
     step = tl.load(row_ptr).to(tl.int32)
     while step != _CONTRAST:
@@ -51,13 +58,14 @@ def sum_greys(  # type: ignore[no-untyped-def]
     tl.store(greys_ptr + view * tl.num_programs(1) + tl.program_id(1), tl.sum(grey, axis=0))
 
 
-@triton.jit(do_not_specialize=["batch", "pixels"])  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["batch", "images", "pixels"])  # type: ignore[untyped-decorator]
 def colour(  # type: ignore[no-untyped-def]
     x_ptr,
     draws_ptr,
     greys_ptr,
     coloured_ptr,
     batch,
+    images,
     pixels,
     CHANNELS_LAST: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -70,7 +78,7 @@ def colour(  # type: ignore[no-untyped-def]
     tile, tiles = tl.arange(0, TILES), tl.num_programs(1)
     greys = tl.load(greys_ptr + view * tiles + tile, mask=tile < tiles, other=0.0)
     mean = tl.sum(greys, axis=0) / pixels
-    red, green, blue = _picture(x_ptr, view % batch, pixel, pixels, CHANNELS_LAST)
+    red, green, blue = _picture(x_ptr, view % images, pixel, pixels, CHANNELS_LAST)
     for turn in range(_STEPS):
         step = tl.load(row_ptr + turn).to(tl.int32)
         red, green, blue = _stepped(red, green, blue, row_ptr, step, mean)

@@ -6,7 +6,8 @@ stay on their device.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from rotta.memory.cstu import timeliness
 from rotta.memory.cstu_line import Floats, Ints
-from rotta.pool.bank_images import BankImages, move_in
+from rotta.pool.bank_images import BankImages
 from rotta.pool.insertion import NOBODY, Places, Weights, insert_all, insert_one_each
 
 _AS_DEAR = 3
@@ -23,24 +24,41 @@ _AS_DEAR = 3
 
 @dataclass(frozen=True)
 class Newcomers:
-    """Samples that arrive at one bank, in order."""
+    """Samples that arrive at some banks, images of one shape; those for one bank in order."""
 
-    row: int
-    """Whose bank it is."""
+    rows: Ints
+    """Whose banks they are, each once, (L,)."""
+    starts: Ints
+    """Where those for each bank begin among the samples below, (L,)."""
+    sizes: Ints
+    """How many they are, at least 1, (L,)."""
     images: Tensor
-    """(B, C, H, W)."""
+    """(M, C, H, W)."""
     label: Ints
-    """Predicted classes, (B,)."""
+    """Predicted classes, (M,)."""
     uncertainty: Floats
-    """Entropies of the predictions, (B,)."""
+    """Entropies of the predictions, (M,)."""
 
-    def __len__(self) -> int:
-        return len(self.label)
+    def first(self, count: Ints) -> "Newcomers":
+        """The first few for each bank, (L,)."""
+        return replace(self, sizes=count)
 
-    def part(self, which: slice) -> "Newcomers":
-        """Some of them."""
-        label, uncertainty = self.label[which], self.uncertainty[which]
-        return Newcomers(self.row, self.images[which], label, uncertainty)
+    def later(self, presented: Ints | int) -> "Newcomers":
+        """Without the first few for each bank, and without banks that have no more."""
+        some = self.sizes > presented
+        starts, sizes = (self.starts + presented)[some], (self.sizes - presented)[some]
+        return replace(self, rows=self.rows[some], starts=starts, sizes=sizes)
+
+
+class Admitted(NamedTuple):
+    """Who got into a bank."""
+
+    row: Ints
+    """Of the bank, (n,)."""
+    place: Ints
+    """Within it, (n,)."""
+    which: Ints
+    """Of the newcomers, (n,)."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +90,8 @@ class Banks:
         >>> banks = Banks(capacity=4, num_classes=2, lambda_t=1.0, lambda_u=1.0)
         >>> banks.open(0)
         >>> label, uncertainty = np.array([0, 0, 0]), np.array([0.1, 0.5, 0.3])
-        >>> banks.insert([Newcomers(0, torch.rand(3, 3, 8, 8), label, uncertainty)])
+        >>> row, start, size = np.array([0]), np.array([0]), np.array([3])
+        >>> banks.insert(Newcomers(row, start, size, torch.rand(3, 3, 8, 8), label, uncertainty))
         >>> banks.ages(0).tolist()
         [3, 1]
     """
@@ -89,24 +108,28 @@ class Banks:
         )
         self._places = Places.empty(0, capacity)
         self._images: dict[torch.Size, BankImages] = {}
-        self._held: dict[int, Tensor] = {}  # images, (N, C, H, W), by row
+        self._shapes: dict[int, torch.Size] = {}  # of the images of each row that has any
+        self._banks = np.empty(0, dtype=np.int64)  # of each row among those of its shape
 
     def open(self, row: int) -> None:
         """Begin an empty bank."""
         missing = row + 1 - len(self._places.clock)
         if missing > 0:
-            self._places.grow(max(missing, len(self._places.clock) // 4))
+            more = max(missing, len(self._places.clock) // 4)
+            self._places.grow(more)
+            self._banks = np.append(self._banks, np.full(more, NOBODY))
         self.clear(row)
 
     def clear(self, row: int) -> None:
         """Forget what a bank holds and how long it has been filled."""
         self._places.clear(row)
-        if row in self._held:
-            bank = self._held.pop(row)
-            room = self._images[bank.shape[1:]]
-            room.give_back(bank)
+        shape = self._shapes.pop(row, None)
+        if shape is not None:
+            room = self._images[shape]
+            room.give_back(int(self._banks[row]))
+            self._banks[row] = NOBODY
             if not room.taken:
-                del self._images[bank.shape[1:]]
+                del self._images[shape]
 
     def size(self, row: int) -> int:
         """How many samples it holds."""
@@ -116,18 +139,20 @@ class Banks:
         """Samples presented since each came, (n,)."""
         return self._places.ages(row)
 
-    def insert(self, arriving: Sequence[Newcomers]) -> None:
-        """Present samples to some banks, each named once."""
-        images: dict[tuple[int, int], Tensor] = {}  # by bank and place; who comes later, stays
-        for row, place, image in self._admitted(arriving):
-            images[row, place] = image
-        for newcomers in arriving:
-            self._make_room(newcomers.row, newcomers.images)
-        move_in([self._held[row][place] for row, place in images], list(images.values()))
+    def insert(self, arriving: Newcomers) -> None:
+        """Present samples to some banks."""
+        parts = list(self._admitted(arriving))
+        admitted = Admitted(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        if len(admitted.row):
+            row, place, which = _last_of_each(admitted, self.capacity)
+            for new in row[self._banks[row] == NOBODY].tolist():
+                self._make_room(new, arriving.images)
+            room = self._images[arriving.images.shape[1:]]
+            room.move_in(self._banks[row], place, arriving.images, which)
 
     def images(self, row: int) -> Tensor:
         """What a bank holds, (n, C, H, W), in its place."""
-        return self._held[row][: self.size(row)]
+        return self._whole(row)[: self.size(row)]
 
     def weights(self, rows: Sequence[int]) -> Tensor:
         """Timeliness of what some banks hold, which are of one size, (n, G), float64."""
@@ -138,7 +163,7 @@ class Banks:
         """All of a bank; images and the rest are views."""
         own, some = self._places.of(row), slice(self.size(row))
         return Held(
-            images=self._held[row][some] if row in self._held else torch.empty(0),
+            images=self._whole(row)[some] if row in self._shapes else torch.empty(0),
             label=torch.from_numpy(own.label[some]),
             arrived=torch.from_numpy(own.arrived[some]),
             uncertainty=torch.from_numpy(own.uncertainty[some]),
@@ -155,42 +180,49 @@ class Banks:
         own.clock[...] = held.clock
         if len(held.label):
             self._make_room(row, held.images.to(device))
-            self._held[row][some] = held.images
+            self._whole(row)[some] = held.images
 
-    def _admitted(self, arriving: Sequence[Newcomers]) -> Iterator[tuple[int, int, Tensor]]:
-        """Those who get into a bank: row, place and image."""
-        left, presented = list(arriving), 0
-        while left:
-            if max(len(n) for n in left) - presented > _AS_DEAR * len(left):
-                for newcomers in left:
-                    yield from self._admitted_to_one(newcomers.part(slice(presented, None)))
+    def _admitted(self, arriving: Newcomers) -> Iterator[Admitted]:
+        """Those who get into a bank, whoever comes later to a place after who came before."""
+        while len(arriving.rows):
+            if arriving.sizes.max() > _AS_DEAR * len(arriving.rows):
+                yield from (self._admitted_to_one(arriving, i) for i in range(len(arriving.rows)))
                 return
-            yield from self._admitted_of_turn(left, presented)
-            presented += 1
-            left = [newcomers for newcomers in left if len(newcomers) > presented]
+            yield self._first_admitted(arriving)
+            arriving = arriving.later(1)
 
-    def _admitted_of_turn(
-        self, arriving: Sequence[Newcomers], i: int
-    ) -> Iterator[tuple[int, int, Tensor]]:
-        """The i-th newcomer to each bank, in one go."""
-        rows = np.array([newcomers.row for newcomers in arriving])
-        label = np.array([newcomers.label[i] for newcomers in arriving])
-        uncertainty = np.array([newcomers.uncertainty[i] for newcomers in arriving])
+    def _first_admitted(self, arriving: Newcomers) -> Admitted:
+        """Of the first newcomer to each bank, in one go."""
+        rows, which = arriving.rows, arriving.starts
+        label, uncertainty = arriving.label[which], arriving.uncertainty[which]
         place = insert_one_each(self._places, rows, label, uncertainty, self._weights)
-        for newcomers, its_place in zip(arriving, place.tolist(), strict=True):
-            if its_place != NOBODY:
-                yield newcomers.row, its_place, newcomers.images[i]
+        lets_in = place != NOBODY
+        return Admitted(rows[lets_in], place[lets_in], which[lets_in])
 
-    def _admitted_to_one(self, newcomers: Newcomers) -> Iterator[tuple[int, int, Tensor]]:
-        """All newcomers to one bank."""
-        row, by = newcomers.row, (newcomers.label, newcomers.uncertainty)
-        for place, i in zip(*insert_all(self._places, row, *by, self._weights), strict=True):
-            yield row, place, newcomers.images[i]
+    def _admitted_to_one(self, arriving: Newcomers, i: int) -> Admitted:
+        """Of all newcomers to the i-th bank."""
+        row, start = int(arriving.rows[i]), int(arriving.starts[i])
+        own = slice(start, start + int(arriving.sizes[i]))
+        by = arriving.label[own], arriving.uncertainty[own]
+        place, which = insert_all(self._places, row, *by, self._weights)
+        return Admitted(np.full_like(place, row), place, which + start)
 
     def _make_room(self, row: int, images: Tensor) -> None:
         """Give a bank places for images like these, if it has none."""
-        if row not in self._held:
+        if row not in self._shapes:
             shape = images.shape[1:]
             if shape not in self._images:
                 self._images[shape] = BankImages(self.capacity, images[0])
-            self._held[row] = self._images[shape].take()
+            self._banks[row], self._shapes[row] = self._images[shape].take(), shape
+
+    def _whole(self, row: int) -> Tensor:
+        """All places of a bank, (N, C, H, W)."""
+        return self._images[self._shapes[row]].of(int(self._banks[row]))
+
+
+def _last_of_each(admitted: Admitted, capacity: int) -> Admitted:
+    """Those who are still there: of all who came to a place, the last."""
+    place = admitted.row * capacity + admitted.place
+    _, from_the_end = np.unique(place[::-1], return_index=True)
+    last = len(place) - 1 - from_the_end
+    return Admitted(admitted.row[last], admitted.place[last], admitted.which[last])

@@ -1,31 +1,29 @@
 """What a pool runs: predictions and updates of many streams in a few passes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.cadence import cadence
 from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
 from rotta.guard import Guard
-from rotta.nn.augment import drawn_strong_views
-from rotta.pool.banks import Banks, Newcomers
+from rotta.pool.banks import Banks
 from rotta.pool.guarded import GuardedStream
+from rotta.pool.lessons import by_shape, interleaved, lesson_of, newcomers_of, until_updates
 from rotta.pool.network import PooledNetwork
 from rotta.pool.numbers import Numbers
 from rotta.pool.options import Options
-from rotta.pool.predicted import Predicted, Seen, by_shape
+from rotta.pool.passes import Passes
+from rotta.pool.predicted import Pass, Predicted
+from rotta.pool.sent import sent
 from rotta.pool.stream import Record, Stream
 from rotta.pool.stream_state import StreamState
-from rotta.pool.update import Lesson, follow, update
+from rotta.pool.update import follow
 
 _PREDICTED_AT_ONCE, _LEARNT_AT_ONCE = 256, 64  # images; a CPU gains nothing by more
 _PREDICTED_ON_CUDA, _LEARNT_ON_CUDA = 4096, 1024
-
-T = TypeVar("T")
 
 
 class Engine:
@@ -47,6 +45,7 @@ class Engine:
         self._num_classes = num_classes
         self._network = PooledNetwork(net, num_classes)
         self.numbers = Numbers(self._network.source)
+        self._passes = Passes(self._network, self.numbers, options)
         self.banks = Banks(
             options.capacity, num_classes, lambda_t=options.lambda_t, lambda_u=options.lambda_u
         )
@@ -92,26 +91,16 @@ class Engine:
         stream.record = state.record
 
     @torch.no_grad()
-    def predict(
-        self, streams: Sequence[Stream], x: Tensor, sizes: Sequence[int]
-    ) -> list[Predicted]:
-        """What each stream's teacher says of its images, in one pass.
+    def predict(self, rows: Sequence[int], x: Tensor, sizes: Sequence[int]) -> Pass:
+        """What teachers say, in one pass.
 
         Args:
-            streams: Each once.
+            rows: Of each stream.
             x: Images, (ΣB, C, H, W), stream after stream.
             sizes: B of each stream.
         """
-        rows = [stream.row for stream in streams]
-        logits = self._logits(x, sizes, rows, self.numbers.of_teachers)
-        kept = logits.clone() if self._options.guard else logits
-        seen = Seen(logits)
-        ends = list(accumulate(sizes))
-        parts = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
-        return [
-            Predicted(stream, x[part], logits[part], kept[part], seen, part)
-            for stream, part in zip(streams, parts, strict=True)
-        ]
+        logits = self._logits(x, sizes, rows, self._passes.taught)
+        return Pass(x, logits, guarded=self._options.guard)
 
     @property
     def updates_at_once(self) -> int:
@@ -121,7 +110,7 @@ class Engine:
     def updates_due(self, lesson: Predicted) -> int:
         """How many updates a stream will do when it learns this."""
         seen, every = lesson.stream.record.samples, self._options.update_every
-        return (seen + len(lesson.images)) // every - seen // every
+        return (seen + lesson.size) // every - seen // every
 
     @torch.no_grad()
     def learn(self, lessons: Sequence[Predicted]) -> list[Stream]:
@@ -134,7 +123,7 @@ class Engine:
             The streams that were updated at least once.
         """
         lessons = [lesson for lesson in lessons if self._may_learn(lesson.stream)]
-        updated = self._fill_and_update(lessons)
+        updated = [stream for alike in by_shape(lessons) for stream in self._fill_and_update(alike)]
         self._guard(lessons)
         if self._options.reset_every is not None:
             for lesson in lessons:
@@ -143,23 +132,20 @@ class Engine:
 
     def _fill_and_update(self, lessons: Sequence[Predicted]) -> list[Stream]:
         """Part by part: an update may be due in the middle of a request."""
+        streams = [lesson.stream for lesson in lessons]
+        newcomers, every = newcomers_of(lessons), self._options.update_every
+        seen = np.array([stream.record.samples for stream in streams])
+        shape = tuple(newcomers.images.shape[1:])
+        for lesson in lessons:
+            lesson.stream.record.samples += lesson.size
+            lesson.stream.record.shape = shape
         updated: dict[int, Stream] = {}
-        for turn in _turns([list(self._parts(lesson)) for lesson in lessons]):
-            self.banks.insert([newcomers for _, newcomers, _ in turn])
-            for stream, newcomers, _ in turn:
-                stream.record.samples += len(newcomers)
-                stream.record.shape = tuple(newcomers.images.shape[1:])
-            due = [stream for stream, _, update_is_due in turn if update_is_due]
+        for part, which in until_updates(newcomers, seen, every):
+            self.banks.insert(part)
+            due = [streams[i] for i in which.tolist()]
             self._update(due)
             updated |= {stream.row: stream for stream in due}
         return list(updated.values())
-
-    def _parts(self, lesson: Predicted) -> Iterator[tuple[Stream, Newcomers, bool]]:
-        """What arrives between updates, and whether one is due then."""
-        stream, every = lesson.stream, self._options.update_every
-        whole = Newcomers(stream.row, lesson.images, lesson.label, lesson.uncertainty)
-        for part, update_is_due in cadence(stream.record.samples, len(whole), every):
-            yield stream, whole.part(part), update_is_due
 
     def _update(self, streams: Sequence[Stream]) -> None:
         """One step for each: for those together whose banks are of one size and shape."""
@@ -173,25 +159,7 @@ class Engine:
                 self._step(together[start : start + at_once])
 
     def _step(self, streams: Sequence[Stream]) -> None:
-        rows = [stream.row for stream in streams]
-        weak = [self.banks.images(row) for row in rows]
-        strong = [
-            view
-            for images, stream in zip(weak, streams, strict=True)
-            for view in drawn_strong_views(images, stream.generator)
-        ]
-        lesson = Lesson(
-            weak=_interleaved(weak),
-            strong=_interleaved(strong),
-            weight=self.banks.weights(rows).to(weak[0]).flatten(),
-            rows=self._there(rows, torch.int64),
-            steps=self._there([stream.record.steps + 1 for stream in streams], torch.float64),
-            rates=self._there(
-                [stream.record.rate * self._options.lr for stream in streams], torch.float32
-            ),
-        )
-        alpha, nu = self._options.alpha, self._options.nu
-        update(self._network, self.numbers, lesson, alpha=alpha, nu=nu)
+        self._passes.update(lesson_of(streams, self.banks, self._options.lr, self._device))
         self._follow([stream for stream in streams if _follows_now(stream)])
         for stream in streams:
             stream.record.steps += 1
@@ -205,8 +173,8 @@ class Engine:
             weak = followed(self.banks.images(stream.row), stream.record.updates)
             alike[weak.shape].append((stream.row, weak))
         for together in alike.values():
-            rows = self._there([row for row, _ in together], torch.int64)
-            weak = _interleaved([images for _, images in together])
+            rows = sent(torch.tensor([row for row, _ in together]), self._device)
+            weak = interleaved(torch.stack([images for _, images in together]))
             follow(self._network, self.numbers, weak, rows, alpha=alpha)
 
     def _may_learn(self, stream: Stream) -> bool:
@@ -216,18 +184,20 @@ class Engine:
         """Let each stream's guard look; what they compare with is predicted in one pass."""
         unlearnt: dict[int, Tensor] = {}
         for alike in by_shape([lesson for lesson in lessons if _is_due(lesson.stream)]):
-            images = [lesson.images for lesson in alike]
-            rows, sizes = [lesson.stream.row for lesson in alike], [len(x) for x in images]
-            logits = self._logits(torch.cat(images), sizes, rows, self.numbers.of_unlearnt)
+            images = torch.cat([lesson.images for lesson in alike])
+            rows, sizes = [each.stream.row for each in alike], [each.size for each in alike]
+            logits = self._logits(images, sizes, rows, self._passes.unlearnt)
             unlearnt |= zip(rows, torch.split(logits, sizes), strict=True)
         for lesson in lessons:
             if lesson.stream.guard is not None:
-                guarded = self._guarded(lesson.stream, unlearnt.get(lesson.stream.row))
-                lesson.stream.guard.look(guarded, lesson.images, lesson.kept)
+                reference = unlearnt.get(lesson.stream.row)
+                logits = lesson.kept_on_host if reference is None else lesson.kept
+                guarded = self._guarded(lesson.stream, reference)
+                lesson.stream.guard.look(guarded, lesson.images, logits)
 
     def _start_over_if_due(self, lesson: Predicted, every: int) -> None:
         record = lesson.stream.record
-        record.since_start += len(lesson.images)
+        record.since_start += lesson.size
         if record.since_start >= every:
             record.since_start %= every
             self._guarded(lesson.stream).put_back(None)
@@ -240,16 +210,15 @@ class Engine:
         x: Tensor,
         sizes: Sequence[int],
         rows: Sequence[int],
-        numbers_of: Callable[[Tensor], tuple[Tensor, Tensor]],
+        by: Callable[[Tensor, Tensor], Tensor],
     ) -> Tensor:
         """Logits for images, (ΣB, C, H, W), B of them by the numbers of each row."""
-        of_images = torch.tensor(rows).repeat_interleave(torch.tensor(sizes)).to(self._device)
+        of_images = sent(torch.from_numpy(np.repeat(rows, sizes)), self._device)
         at_once = self._predicted_at_once
+        if len(x) <= at_once:
+            return by(x, of_images)
         parts = zip(torch.split(x, at_once), torch.split(of_images, at_once), strict=True)
-        return torch.cat([self._network.logits(some, *numbers_of(of)) for some, of in parts])
-
-    def _there(self, values: Sequence[float], dtype: torch.dtype) -> Tensor:
-        return torch.tensor(values, dtype=dtype).to(self._device)
+        return torch.cat([by(some, of) for some, of in parts])
 
 
 def _follows_now(stream: Stream) -> bool:
@@ -258,14 +227,3 @@ def _follows_now(stream: Stream) -> bool:
 
 def _is_due(stream: Stream) -> bool:
     return stream.guard is not None and stream.guard.is_due
-
-
-def _interleaved(images: Sequence[Tensor]) -> Tensor:
-    """(N, C, H, W) of each of G streams, as (N·G, C, H, W): one of every stream, the next, …"""
-    return torch.stack(list(images), dim=1).flatten(0, 1)
-
-
-def _turns(queues: list[list[T]]) -> Iterator[list[T]]:
-    """The first of each queue, then the second of each that has one, and so on."""
-    for turn in range(max(map(len, queues), default=0)):
-        yield [queue[turn] for queue in queues if len(queue) > turn]

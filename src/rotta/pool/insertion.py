@@ -135,7 +135,7 @@ def insert_one_each(
 
 def insert_all(
     places: Places, bank: int, label: Ints, uncertainty: Floats, weights: Weights
-) -> tuple[list[int], list[int]]:
+) -> tuple[Ints, Ints]:
     """Present several newcomers to one bank.
 
     Args:
@@ -146,7 +146,7 @@ def insert_all(
         weights: Of the score.
 
     Returns:
-        The places that change hands, and which newcomer each goes to.
+        The places that change hands, (n,), and which newcomer each goes to, (n,).
     """
     own = places.of(bank)
     of_score = [weights.lambda_t, weights.lambda_u, weights.worst]
@@ -160,7 +160,7 @@ def insert_all(
         torch.tensor(of_score, dtype=torch.float64),
         weights.num_classes,
     )
-    return place.tolist(), newcomer.tolist()
+    return place.numpy(), newcomer.numpy()
 
 
 def _in_largest_class(label: Ints, num_classes: int) -> Bools:

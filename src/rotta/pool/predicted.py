@@ -1,9 +1,7 @@
 """What was predicted, until it is learnt from."""
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,16 +12,26 @@ from rotta.nn.to_host import ToHost
 from rotta.pool.stream import Stream
 
 
-class Seen:
-    """Classes and entropies of what was predicted in one pass, on their way to the host.
+class Pass:
+    """All that was predicted in one pass; classes and entropies are on their way to the host.
 
     Args:
-        logits: (ΣB, num_classes).
+        images: (ΣB, C, H, W), request after request.
+        logits: (ΣB, num_classes), for the callers.
+        guarded: Whether guards will look at the logits.
+
+    Attributes:
+        shape: Of the images, (C, H, W).
+        kept: The logits, for guards: what callers do with theirs does not matter.
     """
 
-    def __init__(self, logits: Tensor) -> None:
+    def __init__(self, images: Tensor, logits: Tensor, *, guarded: bool) -> None:
+        self.images, self.logits = images, logits
+        self.shape = images.shape[1:]
+        self.kept = logits.clone() if guarded else logits
         both = torch.stack([logits.argmax(dim=1).double(), entropy(logits).double()])
         self._both = ToHost(both)
+        self._kept = ToHost(self.kept) if guarded else None
 
     @cached_property
     def label(self) -> Ints:
@@ -37,37 +45,48 @@ class Seen:
         uncertainty: Floats = self._both.read()[1].numpy()
         return uncertainty
 
+    @cached_property
+    def kept_on_host(self) -> Tensor:
+        """The logits for guards that only ask whether they are finite: no launch for each."""
+        assert self._kept is not None, "nobody said that guards would look"
+        return self._kept.read()
 
-@dataclass(frozen=True)
-class Predicted:
-    """A request that was predicted, to be learnt from."""
+    @cached_property
+    def listed(self) -> tuple[list[int], list[float]]:
+        """Both as lists, of which a stream's part is read sooner than of arrays."""
+        return self.label.tolist(), self.uncertainty.tolist()
+
+
+class Predicted(NamedTuple):
+    """A request that was predicted, to be learnt from: some of what was predicted in a pass."""
 
     stream: Stream
-    images: Tensor
-    """(B, C, H, W)."""
-    logits: Tensor
-    """(B, num_classes), for the caller."""
-    kept: Tensor
-    """The same, for the guard: what callers do with theirs does not matter."""
-    seen: Seen
-    """Of all that was predicted in the same pass."""
-    which: slice
-    """Its own of them."""
+    of: Pass
+    start: int
+    stop: int
 
     @property
-    def label(self) -> Ints:
-        """Predicted classes, (B,)."""
-        return self.seen.label[self.which]
+    def size(self) -> int:
+        """B."""
+        return self.stop - self.start
 
     @property
-    def uncertainty(self) -> Floats:
-        """Entropies, (B,)."""
-        return self.seen.uncertainty[self.which]
+    def images(self) -> Tensor:
+        """(B, C, H, W)."""
+        return self.of.images[self.start : self.stop]
 
+    @property
+    def kept(self) -> Tensor:
+        """Logits for a guard, (B, num_classes)."""
+        return self.of.kept[self.start : self.stop]
 
-def by_shape(predicted: Sequence[Predicted]) -> list[list[Predicted]]:
-    """Those together whose images are of one shape."""
-    alike: dict[torch.Size, list[Predicted]] = defaultdict(list)
-    for each in predicted:
-        alike[each.images.shape[1:]].append(each)
-    return list(alike.values())
+    @property
+    def kept_on_host(self) -> Tensor:
+        """The same on the host."""
+        return self.of.kept_on_host[self.start : self.stop]
+
+    def note(self) -> None:
+        """Take it up into the stream's record; waits for the device."""
+        label, uncertainty = self.of.listed
+        own = slice(self.start, self.stop)
+        self.stream.record.note(label[own], uncertainty[own])

@@ -61,6 +61,13 @@ class Residents:
         """A stream, if it is in memory."""
         return self._here.get(name)
 
+    def used(self, name: str) -> Stream | None:
+        """The same, and it is the one that was used last from now on."""
+        stream = self._here.get(name)
+        if stream is not None:
+            self._here.move_to_end(name)
+        return stream
+
     @property
     def has_store(self) -> bool:
         """Whether there is anything else than memory."""

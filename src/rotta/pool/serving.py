@@ -2,21 +2,24 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Sequence
 
 import torch
 from torch import Tensor
 
 from rotta.adapters.input_check import BadInputError, PixelRange, check_form
 from rotta.pool.engine import Engine
-from rotta.pool.predicted import Predicted
+from rotta.pool.numbers import SOURCE
+from rotta.pool.predicted import Pass, Predicted
 from rotta.pool.records import Prediction, Request
 from rotta.pool.residents import Residents
 from rotta.pool.store import StoreError
+from rotta.pool.stream import Stream
 
 Answers = dict[str, Prediction]
 """By stream."""
+Asked = tuple[Request, Stream | None]
+"""A request, and its stream if that is in memory."""
 
 _METHOD = "RoTTA"  # changes colours, so pixels must be in [0, 1]
 
@@ -40,15 +43,23 @@ class Serving:
         self._updated: dict[str, None] = {}
         self._to_save: dict[str, None] = {}
         self._shapes: set[torch.Size] = set()  # that the network is known to take
+        self._like = engine.numbers.table.new_empty(0)  # of what images must be
 
     def predict(self, requests: Sequence[Request]) -> list[Prediction]:
         """An answer to each; see :meth:`rotta.pool.StreamPool.predict`."""
         self.learn(request.stream for request in requests)
         answers: Answers = {}
         busy = {request.stream for request in requests}
-        fetched = _passing(requests, partial(self._fetch, busy=busy), answers)
-        for alike in _by_shape(fetched):
-            self._predict_alike(alike, busy, answers)
+        alike: dict[torch.Size, list[Asked]] = defaultdict(list)
+        for request in requests:
+            try:
+                stream = self._fetched(request, busy)
+            except (ValueError, StoreError) as error:
+                answers[request.stream] = Prediction(request.stream, None, error)
+            else:
+                alike[request.images.shape[1:]].append((request, stream))
+        for asked in alike.values():
+            self._predict_alike(asked, busy, answers)
         return [answers[request.stream] for request in requests]
 
     def learn(self, names: Iterable[str] | None = None) -> None:
@@ -86,7 +97,7 @@ class Serving:
     def note(self) -> None:
         """Take up what was predicted into the streams' records; waits for the device."""
         for predicted in self._unnoted:
-            predicted.stream.record.note(predicted.label, predicted.uncertainty)
+            predicted.note()
         self._unnoted.clear()
 
     def updated(self) -> list[str]:
@@ -101,58 +112,77 @@ class Serving:
             del self._to_save[name]
         return due
 
-    def _fetch(self, request: Request, busy: Collection[str]) -> None:
-        """Bring the stream of a well-formed request into memory, if there is one already."""
-        like = self._engine.numbers.table
-        check_form(request.images, like, None)
-        if self._residents.is_known(request.stream):
+    def _fetched(self, request: Request, busy: Collection[str]) -> Stream | None:
+        """The stream of a well-formed request, in memory; None if there is none yet."""
+        stream = self._residents.used(request.stream)
+        if stream is None:
+            check_form(request.images, self._like, None)
+            if not self._residents.is_known(request.stream):
+                return None
             stream = self._residents.fetch(request.stream, busy)
-            check_form(request.images, like, stream.record.shape)
+        if not _is_like(request.images, self._like, stream.record.shape):
+            check_form(request.images, self._like, stream.record.shape)
+        return stream
 
     def _predict_alike(
-        self, requests: Sequence[Request], busy: Collection[str], answers: Answers
+        self, asked: Sequence[Asked], busy: Collection[str], answers: Answers
     ) -> None:
-        """Serve requests whose images have one shape; streams that are not there are created."""
-        if not _are_good(torch.cat([request.images for request in requests])):
-            requests = _passing(requests, _check_pixels, answers)
-        new = [r.stream for r in requests if not self._residents.is_known(r.stream)]
-        requests = _passing(requests, partial(self._create, busy=busy), answers)
+        """Serve requests whose images have one shape; streams that are not there are created.
+
+        Whether the pixels are good is read while the device predicts, which changes nothing.
+        """
+        images = [request.images for request, _ in asked]
+        x, sizes = torch.cat(images), [each.shape[0] for each in images]
+        pixels = PixelRange(x)
+        # one that is not there would begin with the numbers of the source
+        rows = [SOURCE if stream is None else stream.row for _, stream in asked]
         try:
-            answers |= self._in_one_pass(requests)
+            predicted = self._engine.predict(rows, x, sizes)
         except (ValueError, RuntimeError) as error:
-            if requests[0].images.shape[1:] in self._shapes:
+            if x.shape[1:] in self._shapes:
                 raise  # it is not the images
-            answers |= _not_taken(requests, error)
-            for name in new:
-                self._residents.abandon(name)
-        else:
-            for name in new:
-                if self._residents.is_known(name):
-                    self._residents.try_to_save(name)
-
-    def _create(self, request: Request, busy: Collection[str]) -> None:
-        if not self._residents.is_known(request.stream):
-            self._residents.create(request.stream, busy)
-
-    def _in_one_pass(self, requests: Sequence[Request]) -> Answers:
-        if not requests:
-            return {}
-        streams = [self._residents.fetch(request.stream) for request in requests]
-        x = torch.cat([request.images for request in requests])
-        sizes = [len(request.images) for request in requests]
-        predicted = self._engine.predict(streams, x, sizes)
+            refusal = _not_taken(x.shape[1:], error)
+            answers |= {r.stream: Prediction(r.stream, None, refusal) for r, _ in asked}
+            return
         self._shapes.add(x.shape[1:])
-        for request, each in zip(requests, predicted, strict=True):
-            self._remember(request.stream, each)
-        return {
-            request.stream: Prediction(request.stream, each.logits)
-            for request, each in zip(requests, predicted, strict=True)
-        }
+        if _refusal(pixels) is None:
+            self._answer(asked, sizes, predicted, busy, answers)
+            return
+        refusals = [(request, _refusal(PixelRange(request.images))) for request, _ in asked]
+        answers |= {r.stream: Prediction(r.stream, None, e) for r, e in refusals if e is not None}
+        good = [each for each in asked if each[0].stream not in answers]
+        if good:
+            self._predict_alike(good, busy, answers)
 
-    def _remember(self, name: str, predicted: Predicted) -> None:
+    def _answer(
+        self,
+        asked: Sequence[Asked],
+        sizes: list[int],
+        predicted: Pass,
+        busy: Collection[str],
+        answers: Answers,
+    ) -> None:
+        """Hand out what was predicted; streams that are new begin now, if there is room."""
+        now, new, stop = time.time(), [], 0
+        of_each = torch.split(predicted.logits, sizes)
+        for (request, stream), size, logits in zip(asked, sizes, of_each, strict=True):
+            name, start, stop = request.stream, stop, stop + size
+            if stream is None:
+                try:
+                    stream = self._residents.create(name, busy)
+                except (ValueError, StoreError) as error:
+                    answers[name] = Prediction(name, None, error)
+                    continue
+                new.append(name)
+            self._remember(name, Predicted(stream, predicted, start, stop), now)
+            answers[name] = Prediction(name, logits)
+        for name in new:
+            self._residents.try_to_save(name)
+
+    def _remember(self, name: str, predicted: Predicted, now: float) -> None:
         record = predicted.stream.record
         record.requests += 1
-        record.last_used = time.time()
+        record.last_used = now
         self._unnoted.append(predicted)
         if not record.frozen:
             self._pending[name] = predicted
@@ -160,42 +190,24 @@ class Serving:
                 self._to_save[name] = None
 
 
-def _passing(
-    requests: Iterable[Request], check: Callable[[Request], None], answers: Answers
-) -> list[Request]:
-    """Those that pass a check; to the others goes the error as their answer."""
-    passing = []
-    for request in requests:
-        try:
-            check(request)
-        except (ValueError, StoreError) as error:
-            answers[request.stream] = Prediction(request.stream, None, error)
-        else:
-            passing.append(request)
-    return passing
+def _is_like(x: Tensor, like: Tensor, shape: tuple[int, ...] | None) -> bool:
+    """Whether :func:`check_form` would let it pass, asked in a quarter of the time."""
+    return (
+        isinstance(x, Tensor)
+        and x.shape[1:] == shape
+        and x.dtype == like.dtype
+        and x.device == like.device
+        and x.numel() > 0
+    )
 
 
-def _by_shape(requests: Iterable[Request]) -> list[list[Request]]:
-    alike: dict[torch.Size, list[Request]] = defaultdict(list)
-    for request in requests:
-        alike[request.images.shape[1:]].append(request)
-    return list(alike.values())
-
-
-def _are_good(x: Tensor) -> bool:
-    """Whether no image need be looked at closer, in one question to the device."""
+def _refusal(pixels: PixelRange) -> BadInputError | None:
     try:
-        PixelRange(x).check(_METHOD)
-    except BadInputError:
-        return False
-    return True
+        pixels.check(_METHOD)
+    except BadInputError as error:
+        return error
+    return None
 
 
-def _check_pixels(request: Request) -> None:
-    PixelRange(request.images).check(_METHOD)
-
-
-def _not_taken(requests: Sequence[Request], error: Exception) -> Answers:
-    shape = tuple(requests[0].images.shape[1:])
-    refusal = ValueError(f"the network does not take images of shape {shape} ({error})")
-    return {r.stream: Prediction(r.stream, None, refusal) for r in requests}
+def _not_taken(shape: torch.Size, error: Exception) -> ValueError:
+    return ValueError(f"the network does not take images of shape {tuple(shape)} ({error})")

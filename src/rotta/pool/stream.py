@@ -1,11 +1,11 @@
 """One stream of a pool: where its numbers lie, and what is counted of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from rotta.guard import Guard
-from rotta.memory.cstu_line import Floats, Ints
 
 _HALF_LIFE = 64  # predictions after which one counts half in what was predicted lately
 _LARGE = 1e6
@@ -39,11 +39,11 @@ class Record:
         """How often each class was predicted, where the newest counts 1."""
         return [count / self.unit for count in self.counts]
 
-    def note(self, label: Ints, entropy: Floats) -> None:
-        """Take in the predictions of a request: classes, (B,), and entropies, (B,)."""
-        self.entropy = sum(entropy.tolist()) / len(entropy)
+    def note(self, label: Sequence[int], entropy: Sequence[float]) -> None:
+        """Take in the predictions of a request: B classes, and B entropies."""
+        self.entropy = sum(entropy) / len(entropy)
         self.unit *= 2 ** (len(label) / _HALF_LIFE)
-        for each in label.tolist():
+        for each in label:
             self.counts[each] += self.unit
         if self.unit > _LARGE:
             self.counts, self.unit = self.lately, 1.0
