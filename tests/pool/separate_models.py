@@ -16,7 +16,7 @@ SMALL: dict[str, Any] = {"capacity": 7, "update_every": 6, "lr": 0.01, "nu": 0.0
 """Updates come often, and change something."""
 
 
-def small_net(seed: int = 0, num_classes: int = 4) -> nn.Sequential:
+def small_net(seed: int = 0, num_classes: int = 4, last_channels: int = 6) -> nn.Sequential:
     """Two normalisations, one with a ReLU after it, and a head; in double precision, so that
     rounding decides nothing."""
     torch.manual_seed(seed)
@@ -24,11 +24,11 @@ def small_net(seed: int = 0, num_classes: int = 4) -> nn.Sequential:
         nn.Conv2d(3, 4, 3),
         nn.BatchNorm2d(4),
         nn.ReLU(),
-        nn.Conv2d(4, 6, 3),
-        nn.BatchNorm2d(6),
+        nn.Conv2d(4, last_channels, 3),
+        nn.BatchNorm2d(last_channels),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
-        nn.Linear(6, num_classes),
+        nn.Linear(last_channels, num_classes),
     ).double()
     with torch.no_grad():
         net.train()(images(64, seed))  # statistics of such images

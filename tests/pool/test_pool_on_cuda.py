@@ -16,6 +16,13 @@ CLASSES = 4
 CLOSE = 1e-5
 
 
+@pytest.fixture
+def in_float32() -> Iterator[None]:
+    """No TF32, by which convolutions of a GPU differ from those of a CPU."""
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        yield
+
+
 @pytest.mark.parametrize("options", [{}, {"guard": True}], ids=["plain", "guarded"])
 def test_streams_are_those_of_separate_models(options: dict[str, Any]) -> None:
     net = small_net().cuda()
@@ -41,6 +48,20 @@ def test_recordings_are_made_anew_when_the_table_has_grown() -> None:
             pool([Request(f"another {i}", images(1, i).cuda()) for i in range(100)])
 
 
+# kernels of our own serve float32, where numbers lie as they expect them: with 4 + 4 channels
+@pytest.mark.usefixtures("in_float32")
+@pytest.mark.parametrize("last_channels", [4, 6])
+def test_banks_of_all_sizes_are_learnt_from(last_channels: int) -> None:
+    net = small_net(last_channels=last_channels).float().cuda()
+    options = SMALL | {"capacity": 20, "lr": 1e-3}
+    pool, separate = StreamPool(net, CLASSES, **options), SeparateModels(net, CLASSES, **options)
+    for turn in range(40):
+        requests = [Request(f"s{i}", images(1 + i, 3 * turn + i).float().cuda()) for i in range(3)]
+        assert same_logits(pool(requests), separate(requests), 1e-4)
+    for name, model in separate.models.items():
+        assert pool.info(name).updates == model.updates > 5
+
+
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_strong_views_of_several_banks_are_those_of_each(layout: torch.memory_format) -> None:
     banks = [images(7, seed, side=9).float().cuda().to(memory_format=layout) for seed in range(3)]
@@ -50,13 +71,6 @@ def test_strong_views_of_several_banks_are_those_of_each(layout: torch.memory_fo
     for seed, (bank, views) in enumerate(zip(banks, together, strict=True)):
         (alone,) = drawn_strong_views(bank, torch.Generator().manual_seed(seed))
         torch.testing.assert_close(views, alone, rtol=0, atol=1e-6)
-
-
-@pytest.fixture
-def in_float32() -> Iterator[None]:
-    """No TF32, by which convolutions of a GPU differ from those of a CPU."""
-    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-        yield
 
 
 @pytest.mark.usefixtures("in_float32")

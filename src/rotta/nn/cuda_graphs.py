@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 _WARM_UP = 3  # calls in which kernels are chosen and optimisers make their state
-_MOST_GRAPHS = 16
 
 _one_at_a_time = threading.Lock()  # CUDA records one graph in a process
 
@@ -26,6 +25,9 @@ class CudaGraphs:
     all when one cannot be recorded, which is said once. The graphs share their memory, so no two
     may run at the same time.
 
+    Args:
+        most: How many shapes are recorded; calls with others go to the function.
+
     Example:
         >>> graphs = CudaGraphs()
         >>> def double(x: Tensor) -> Tensor:
@@ -34,7 +36,8 @@ class CudaGraphs:
         tensor([2., 2.])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 16) -> None:
+        self._most = most
         self._calls: dict[Key, int] = {}
         self._recorded: dict[Key, _Recording] = {}
         self._usable = True
@@ -65,7 +68,7 @@ class CudaGraphs:
 
     def _record(self, key: Key, function: Callable[..., Any], inputs: tuple[Tensor, ...]) -> bool:
         self._calls[key] = self._calls.get(key, 0) + 1
-        warm = self._calls[key] > _WARM_UP and len(self._recorded) < _MOST_GRAPHS
+        warm = self._calls[key] > _WARM_UP and len(self._recorded) < self._most
         if not (self._usable and warm and all(t.is_cuda for t in inputs)):
             return False
         memory = next((recording.memory for recording in self._recorded.values()), None)

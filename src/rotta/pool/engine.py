@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
+from rotta.adapters.unlearnt import FOLLOW_EVERY, followed
 from rotta.guard import Guard
 from rotta.pool.banks import Banks
 from rotta.pool.guarded import GuardedStream
@@ -20,10 +20,10 @@ from rotta.pool.predicted import Pass, Predicted
 from rotta.pool.sent import sent
 from rotta.pool.stream import Record, Stream
 from rotta.pool.stream_state import StreamState
-from rotta.pool.update import follow
 
 _PREDICTED_AT_ONCE, _LEARNT_AT_ONCE = 256, 64  # images; a CPU gains nothing by more
-_PREDICTED_ON_CUDA, _LEARNT_ON_CUDA = 4096, 1024
+_PREDICTED_ON_CUDA = 4096
+_LEARNT_ON_CUDA = 1  # one bank by itself: replayed as recorded, it is sooner done than launched
 
 
 class Engine:
@@ -159,7 +159,7 @@ class Engine:
                 self._step(together[start : start + at_once])
 
     def _step(self, streams: Sequence[Stream]) -> None:
-        self._passes.update(lesson_of(streams, self.banks, self._options.lr, self._device))
+        self._passes.update(*lesson_of(streams, self.banks, self._options.lr, self._device))
         self._follow([stream for stream in streams if _follows_now(stream)])
         for stream in streams:
             stream.record.steps += 1
@@ -167,7 +167,6 @@ class Engine:
 
     def _follow(self, streams: Sequence[Stream]) -> None:
         """Let what guards compare with keep up; those together that show as many images."""
-        alpha = share_of_many(self._options.alpha, FOLLOW_EVERY)
         alike: dict[torch.Size, list[tuple[int, Tensor]]] = defaultdict(list)
         for stream in streams:
             weak = followed(self.banks.images(stream.row), stream.record.updates)
@@ -175,7 +174,7 @@ class Engine:
         for together in alike.values():
             rows = sent(torch.tensor([row for row, _ in together]), self._device)
             weak = interleaved(torch.stack([images for _, images in together]))
-            follow(self._network, self.numbers, weak, rows, alpha=alpha)
+            self._passes.follow(rows, weak)
 
     def _may_learn(self, stream: Stream) -> bool:
         return stream.guard is None or stream.guard.may_learn(self._guarded(stream))

@@ -59,7 +59,9 @@ def until_updates(newcomers: Newcomers, seen: Ints, every: int) -> Iterator[tupl
         newcomers, who, seen = newcomers.later(part), who[some], (seen + part)[some]
 
 
-def lesson_of(streams: Sequence[Stream], banks: Banks, lr: float, device: torch.device) -> Lesson:
+def lesson_of(
+    streams: Sequence[Stream], banks: Banks, lr: float, device: torch.device
+) -> tuple[Tensor, Lesson]:
     """What the banks of some streams teach, which are of one size; their views are drawn.
 
     Args:
@@ -67,6 +69,9 @@ def lesson_of(streams: Sequence[Stream], banks: Banks, lr: float, device: torch.
         banks: In which theirs are.
         lr: The learning rate that theirs are multiples of.
         device: On which the network is.
+
+    Returns:
+        Their rows in the table, (G,), and the lesson.
     """
     rows = [stream.row for stream in streams]
     weak = torch.stack([banks.images(row) for row in rows])
@@ -74,11 +79,10 @@ def lesson_of(streams: Sequence[Stream], banks: Banks, lr: float, device: torch.
     steps = [stream.record.steps + 1 for stream in streams]
     rates = [stream.record.rate * lr for stream in streams]
     numbers = sent(torch.tensor([rows, steps, rates], dtype=torch.float64), device)
-    return Lesson(
+    return numbers[0].long(), Lesson(
         weak=interleaved(weak),
         strong=interleaved(strong),
         weight=sent(banks.weights(rows).to(weak.dtype), device).flatten(),
-        rows=numbers[0].long(),
         steps=numbers[1],
         rates=numbers[2].float(),
     )

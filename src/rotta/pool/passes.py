@@ -1,4 +1,4 @@
-"""Passes of several streams through the network, launched as a whole on CUDA where that pays."""
+"""Passes of streams through the network, launched as a whole on CUDA where that pays."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -6,17 +6,21 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from rotta.adapters.unlearnt import FOLLOW_EVERY, share_of_many
 from rotta.nn.cuda_graphs import CudaGraphs, Result
 from rotta.pool.network import PooledNetwork
 from rotta.pool.numbers import Numbers
 from rotta.pool.options import Options
-from rotta.pool.update import Lesson, update
+from rotta.pool.update import Lesson, follow, update
 
 _RECORDED = 256  # images at most: with more the device is busy longer than launching takes
+_FEWEST_SIZES = 16  # that are recorded: all to which predictions are rounded up
 
 
 class Passes:
     """Predictions and updates by rows of the table.
+
+    What is recorded knows nothing of the table, which may grow: a row's numbers go in and out.
 
     Args:
         network: Serves all streams.
@@ -28,8 +32,9 @@ class Passes:
         self._network = network
         self._numbers = numbers
         self._options = options
-        self._graphs: dict[str, CudaGraphs] = defaultdict(CudaGraphs)  # by what they do
-        self._rows = numbers.table.shape[1]  # of the table that they know of
+        # by what they do; a bank may be of any size up to its capacity
+        most = max(_FEWEST_SIZES, options.capacity)
+        self._graphs: dict[str, CudaGraphs] = defaultdict(lambda: CudaGraphs(most))
 
     def taught(self, x: Tensor, rows: Tensor) -> Tensor:
         """What teachers say.
@@ -41,46 +46,62 @@ class Passes:
         Returns:
             Logits, (B, num_classes).
         """
-        return self._filled_up(self._taught, x, rows)
+        return self._logits("taught", self._numbers.of_teachers, x, rows)
 
     def unlearnt(self, x: Tensor, rows: Tensor) -> Tensor:
         """The same of networks that only follow the statistics."""
-        return self._filled_up(self._unlearnt, x, rows)
+        return self._logits("unlearnt", self._numbers.of_unlearnt, x, rows)
 
-    def update(self, lesson: Lesson) -> None:
-        """Let some streams learn; recordings are for full banks, others have too many sizes."""
-        if len(lesson.weak) == self._options.capacity * len(lesson.rows):
-            self._run(len(lesson.weak), self._update, *lesson)
-        else:
-            self._update(*lesson)
+    def update(self, rows: Tensor, lesson: Lesson) -> None:
+        """Let some streams learn.
 
-    def _taught(self, x: Tensor, rows: Tensor) -> Tensor:
-        return self._network.logits(x, *self._numbers.of_teachers(rows))
+        Args:
+            rows: Theirs, (G,).
+            lesson: What they learn from.
+        """
+        held = self._numbers.gathered(rows)
+        moved = self._run("update", len(lesson.weak), self._updated, held, *lesson)
+        self._numbers.put_back(rows, moved)
 
-    def _unlearnt(self, x: Tensor, rows: Tensor) -> Tensor:
-        return self._network.logits(x, *self._numbers.of_unlearnt(rows))
+    def follow(self, rows: Tensor, weak: Tensor) -> None:
+        """Let the unlearnt networks of some streams keep up.
 
-    def _update(self, *lesson: Tensor) -> None:
+        Args:
+            rows: Theirs, (G,).
+            weak: What their banks hold, (N·G, C, H, W), as in a lesson.
+        """
+        held = self._numbers.of_unlearnt(rows)
+        moved = self._run("follow", len(weak), self._followed, weak, *held)
+        self._numbers.put_unlearnt(rows, moved)
+
+    def _updated(self, held: Tensor, *lesson: Tensor) -> Tensor:
         alpha, nu = self._options.alpha, self._options.nu
-        update(self._network, self._numbers, Lesson(*lesson), alpha=alpha, nu=nu)
+        return update(self._network, held, Lesson(*lesson), alpha=alpha, nu=nu)
 
-    def _filled_up(
-        self, function: Callable[[Tensor, Tensor], Tensor], x: Tensor, rows: Tensor
+    def _followed(self, weak: Tensor, statistics: Tensor, affine: Tensor) -> Tensor:
+        alpha = share_of_many(self._options.alpha, FOLLOW_EVERY)
+        return follow(self._network, weak, statistics, affine, alpha=alpha)
+
+    def _logits(
+        self,
+        whose: str,
+        numbers: Callable[[Tensor], tuple[Tensor, Tensor]],
+        x: Tensor,
+        rows: Tensor,
     ) -> Tensor:
         """By a recording, of which there is one for each of a few sizes, if it is small enough."""
-        if not x.is_cuda or len(x) > _RECORDED:
-            return function(x, rows)
-        more = rounded_up(len(x)) - len(x)
-        filled = (torch.cat([each, each[:more]]) if more else each for each in (x, rows))
-        return self._run(len(x), function, *filled)[: len(x)]
+        count = len(x)
+        if x.is_cuda and count <= _RECORDED:
+            more = rounded_up(count) - count
+            x, rows = (torch.cat([each, each[:more]]) if more else each for each in (x, rows))
+        return self._run(whose, count, self._network.logits, x, *numbers(rows))[:count]
 
-    def _run(self, images: int, function: Callable[..., Result], *inputs: Tensor) -> Result:
+    def _run(
+        self, what: str, images: int, function: Callable[..., Result], *inputs: Tensor
+    ) -> Result:
         if not inputs[0].is_cuda or images > _RECORDED:
             return function(*inputs)
-        if self._rows != self._numbers.table.shape[1]:  # it has grown, and lies elsewhere now
-            self._graphs.clear()
-            self._rows = self._numbers.table.shape[1]
-        return self._graphs[function.__name__].run(function, *inputs)
+        return self._graphs[what].run(function, *inputs)
 
 
 def rounded_up(count: int) -> int:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rotta.pool.network import PooledNetwork
-from rotta.pool.numbers import MOMENTS, STUDENT, TEACHER, Numbers
+from rotta.pool.numbers import MOMENTS, STUDENT, TEACHER
 
 _BETAS = 0.9, 0.999
 _EPSILON = 1e-8
@@ -21,8 +21,6 @@ class Lesson(NamedTuple):
     """Strong views of it."""
     weight: Tensor
     """Timeliness of each sample, (N·G,)."""
-    rows: Tensor
-    """Of the streams in the table, (G,)."""
     steps: Tensor
     """How many steps Adam will have taken, this one included, (G,), float64."""
     rates: Tensor
@@ -31,18 +29,20 @@ class Lesson(NamedTuple):
 
 @torch.no_grad()
 def update(
-    network: PooledNetwork, numbers: Numbers, lesson: Lesson, *, alpha: float, nu: float
-) -> None:
+    network: PooledNetwork, held: Tensor, lesson: Lesson, *, alpha: float, nu: float
+) -> Tensor:
     """Move statistics, γ and β of the teachers and students of some streams.
 
     Args:
         network: Serves all of them.
-        numbers: Theirs; changed.
+        held: Their numbers, (14, G, ΣC); changed.
         lesson: What they learn from.
         alpha: α, share of the banks in the new statistics.
         nu: ν, how fast a teacher follows its student.
+
+    Returns:
+        Their numbers then.
     """
-    held = numbers.gathered(lesson.rows)
     teacher, student = held[TEACHER], held[STUDENT]
     belief = network.moved_logits(lesson.weak, teacher[:2], teacher[2:], alpha).softmax(dim=1)
     learning = student[2:].clone().requires_grad_()
@@ -50,29 +50,31 @@ def update(
         log_p = network.moved_logits(lesson.strong, student[:2], learning, alpha).log_softmax(dim=1)
         cross_entropy = -(belief * log_p).sum(dim=1)
         # the sum of each stream's mean: no stream's numbers reach another's
-        loss = (lesson.weight * cross_entropy).sum() * (len(lesson.rows) / len(lesson.weak))
+        loss = (lesson.weight * cross_entropy).sum() * (held.shape[1] / len(lesson.weak))
     (gradient,) = torch.autograd.grad(loss, learning)
     _adam_step(student[2:], gradient, held[MOMENTS], lesson.steps, lesson.rates)
     teacher[2:].lerp_(student[2:], nu)  # Eq. 11
-    numbers.put_back(lesson.rows, held)
+    return held
 
 
 @torch.no_grad()
 def follow(
-    network: PooledNetwork, numbers: Numbers, weak: Tensor, rows: Tensor, *, alpha: float
-) -> None:
+    network: PooledNetwork, weak: Tensor, statistics: Tensor, affine: Tensor, *, alpha: float
+) -> Tensor:
     """Move the statistics of the unlearnt networks of G streams towards their banks'.
 
     Args:
         network: Serves all of them.
-        numbers: Theirs; changed.
         weak: What the banks hold, (N·G, C, H, W), as in a lesson.
-        rows: Of the streams in the table, (G,).
+        statistics: μ and σ² of these networks, (2, G, ΣC); changed.
+        affine: Their γ and β, (2, G, ΣC).
         alpha: Share of the banks in the new statistics.
+
+    Returns:
+        The statistics then.
     """
-    statistics, affine = numbers.of_unlearnt(rows)
     network.moved_logits(weak, statistics, affine, alpha)
-    numbers.put_unlearnt(rows, statistics)
+    return statistics
 
 
 def _adam_step(
