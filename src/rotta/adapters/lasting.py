@@ -71,7 +71,7 @@ class LastingRoTTA(RoTTA):
         net: nn.Module,
         num_classes: int,
         *,
-        leash: float = 3.0,
+        leash: float = 30.0,
         capacity: int = 64,
         update_every: int = 64,
         alpha: float = 0.05,
