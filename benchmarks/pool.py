@@ -65,6 +65,12 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--streams", type=int, default=200)
     parser.add_argument("--gather", type=int, default=64, help="requests in one call")
+    parser.add_argument(
+        "--seen",
+        type=int,
+        default=2 * BATCH,
+        help="images that every stream has seen before, at least; with few, banks are not full",
+    )
     parser.add_argument("--rounds", type=int, default=20, help="of --gather images each")
     parser.add_argument(
         "--learn-every", type=int, default=1, help="calls of the pool between two that learn"
@@ -78,7 +84,13 @@ def main() -> None:
 
     device = torch.device(arguments.device)
     load_before = os.getloadavg()[0]
-    crowd = gathered(arguments.model, device, arguments.streams, separate=not arguments.no_separate)
+    crowd = gathered(
+        arguments.model,
+        device,
+        arguments.streams,
+        seen=arguments.seen,
+        separate=not arguments.no_separate,
+    )
     size = arguments.gather, arguments.rounds, arguments.learn_every
     learning = measure(crowd, device, *size, frozen=False)
     for name in crowd.names():
@@ -95,30 +107,30 @@ def main() -> None:
             "frozen": medians(frozen),
             "with updates": medians(learning),
         },
-        "bank": mean_bank(crowd),
+        "bank": {"pool": mean_bank(crowd), "batched": crowd.single.bank.size()},
         "bytes per stream": crowd.bytes_per_stream,
         "provenance": provenance(arguments.device, {"images": "digits-c or synthetic"}),
     }
     for what, times in result["milliseconds per image"].items():
         show(what, times)
-    print(f"banks hold {result['bank']:.0f} images, bytes per stream: {result['bytes per stream']}")
+    print(f"banks hold, images: {result['bank']}, bytes per stream: {result['bytes per stream']}")
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
-def gathered(model: str, device: torch.device, streams: int, *, separate: bool) -> Crowd:
+def gathered(model: str, device: torch.device, streams: int, *, seen: int, separate: bool) -> Crowd:
     """Streams whose banks are filled, each at another distance from its next update."""
     workload = make_workload(model, device, largest_batch=16 * BATCH)
     images = _digits(device) if model == "digits" else workload.images
     names = [f"stream-{i}" for i in range(streams)]
-    first = _first_images(images, names)
+    first = _first_images(images, names, seen)
     single = RoTTA(workload.net, workload.num_classes)
     single(images[: 2 * BATCH])  # what is allocated once is allocated now
     pool = StreamPool(workload.net, workload.num_classes, resident=streams + 1)
     pool([Request(_ONE_MORE, images[: 2 * BATCH])])
     before = _held_bytes(device)
-    beginnings = iter([Request(name, seen) for name, seen in first.items()])
+    beginnings = iter([Request(name, own) for name, own in first.items()])
     while together := list(islice(beginnings, _BEGIN_TOGETHER)):
         pool(together)
     between = _held_bytes(device)
@@ -135,12 +147,10 @@ def gathered(model: str, device: torch.device, streams: int, *, separate: bool) 
     return Crowd(pool, models, single, images, taken)
 
 
-def _first_images(images: Tensor, names: list[str]) -> dict[str, Tensor]:
+def _first_images(images: Tensor, names: list[str], seen: int) -> dict[str, Tensor]:
     """For each stream another number of them, so that updates will be spread evenly."""
     source = cycle(torch.split(images, 1))
-    return {
-        name: torch.cat(list(islice(source, 2 * BATCH + i % BATCH))) for i, name in enumerate(names)
-    }
+    return {name: torch.cat(list(islice(source, seen + i % BATCH))) for i, name in enumerate(names)}
 
 
 def _digits(device: torch.device) -> Tensor:
