@@ -1,14 +1,29 @@
 """The optimiser of every method that learns, and its step."""
 
 from collections.abc import Iterable
+from inspect import unwrap
 
 import torch
 from torch import Tensor, nn
 
 
+class _Adam(torch.optim.Adam):
+    """PyTorch's, without the compiler.
+
+    Around these methods PyTorch lays others that keep its compiler away from them, and for that
+    they import it: more than a second when the first optimiser is made.
+    """
+
+    add_param_group = unwrap(torch.optim.Adam.add_param_group)
+    zero_grad = unwrap(torch.optim.Adam.zero_grad)
+    state_dict = unwrap(torch.optim.Adam.state_dict)
+    load_state_dict = unwrap(torch.optim.Adam.load_state_dict)
+    step = torch.no_grad()(unwrap(torch.optim.Adam.step))
+
+
 def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Adam:
     """Adam with its usual constants, all parameters in one kernel."""
-    return torch.optim.Adam(list(parameters), lr=lr, betas=(0.9, 0.999), fused=True)
+    return _Adam(list(parameters), lr=lr, betas=(0.9, 0.999), fused=True)
 
 
 def descend(loss: Tensor, optimiser: torch.optim.Optimizer, scale: float | None = None) -> None:

@@ -1,5 +1,7 @@
 """The command line: one file per command, each thin."""
 
+import atexit
+import gc
 import io
 import sys
 
@@ -49,6 +51,7 @@ def main() -> None:
         if isinstance(end, io.TextIOWrapper):
             end.reconfigure(errors="replace")  # a terminal without δ and █ is no reason to stop
     keep_freed_memory()
+    atexit.register(gc.freeze)  # or the last second goes into looking for cycles
     try:
         app()
     except (ValueError, OSError, ModuleNotFoundError) as error:
