@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
-    data = rotta.load_dataset(arguments.dataset, limit=arguments.limit, device=device)
+    data = rotta.load_dataset(arguments.dataset, limit=arguments.limit, device=arguments.device)
     stream = rotta.Stream(
         data,
         setting=arguments.setting,
@@ -94,7 +94,8 @@ def compared(
     choice: MethodChoice, source: str, classes: int, stream: rotta.Stream, device: torch.device
 ) -> dict[str, Any]:
     """A method with a guard and without."""
-    net = rotta.load_source(source).to(device, memory_format=torch.channels_last)
+    net = rotta.load_source(source)
+    net.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     plain, guarded = (
         Walker(
             replace(choice, options={**choice.options, "guard": guard}).build(net, classes),

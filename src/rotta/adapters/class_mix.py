@@ -25,8 +25,13 @@ The answer is the mean of all q, that of A = ∞ among them, weighted with exp F
 are taken for granted until there is evidence: F(A) counts less DOUBT.
 """
 
+from collections.abc import Callable
+from typing import Self
+
 import torch
 from torch import Tensor, nn
+
+from rotta.nn.cuda_graphs import CudaGraphs
 
 SPREADS = (1.0, 10.0)
 """A: a class or two at a time, or some more."""
@@ -70,9 +75,23 @@ class ClassMix(nn.Module):
         self.register_buffer("usual", usual.float())
         # made once: a GPU would have to wait for it
         self.register_buffer("spreads", torch.tensor(SPREADS), persistent=False)
+        self._graphs = CudaGraphs()  # or a GPU would wait for a hundred launches
 
     def forward(self, logits: Tensor) -> Tensor:
         """Logits, (B, C), in view of each other and of what is remembered; nothing changes."""
+        return self._graphs.run(self._corrected, logits)
+
+    def remember(self, logits: Tensor) -> None:
+        """Take samples into account from now on: their logits, (B, C)."""
+        self._graphs.run(self._remembered, logits)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """PyTorch's hook for :meth:`to` and its like."""
+        self._graphs.forget()
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
+
+    def _corrected(self, logits: Tensor) -> Tensor:
         log_p, known = self._with_recent(logits)
         usual = self.usual.to(log_p)
         usual = (usual + _EVEN / len(usual)) / (1 + _EVEN)
@@ -88,8 +107,7 @@ class ClassMix(nn.Module):
         # a network that has gone astray must be seen to have
         return answer.where(logits.isfinite().all(dim=1, keepdim=True), torch.nan)
 
-    def remember(self, logits: Tensor) -> None:
-        """Take samples into account from now on: their logits, (B, C)."""
+    def _remembered(self, logits: Tensor) -> None:
         log_p, known = self._with_recent(logits)
         self.recent.copy_(log_p[-self.window :])
         self.known.copy_(known[-self.window :])
