@@ -12,6 +12,7 @@ import torch
 from rotta.adapters.choice import MethodChoice, parse_methods
 from rotta.checkpoint import Checkpoints
 from rotta.cli import options
+from rotta.cli.allocator import give_freed_memory_back
 from rotta.cli.console import Stopped, download_question, output, say
 from rotta.cli.live import Live
 from rotta.cli.run_folder import CHECKPOINTS, claim, held, run_name
@@ -135,6 +136,7 @@ class _Ready:
         )
         draw_stream([self.first], folder / "stream.png")
         live.rest()  # whatever forks should have no other thread beside it
+        give_freed_memory_back()
         try:
             with closing(walks):
                 for end in walks:
