@@ -2,6 +2,7 @@
 
 import colorsys
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -83,6 +84,15 @@ def test_hue_turns_as_in_hsv(turn: float) -> None:
         assert turned[0, :, row, column].tolist() == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.parametrize("colour", [(0, 0, 0), (1, 1, 1), (1, 1, 0), (0, 1, 1), (0.7, 0.2, 0.7)])
+def test_hue_is_told_where_no_channel_is_the_largest(colour: tuple[float, ...]) -> None:
+    x = torch.tensor(colour, dtype=torch.float32).view(1, 3, 1, 1)
+    h, s, v = colorsys.rgb_to_hsv(*colour)
+    expected = colorsys.hsv_to_rgb((h + 0.05) % 1, s, v)
+    turned = _hue(x, torch.full((1, 1, 1, 1), 0.05))
+    assert turned.flatten().tolist() == pytest.approx(expected, abs=1e-6)
+
+
 def test_colour_steps_come_in_the_drawn_order() -> None:
     x = torch.full((1, 3, 4, 4), 0.4)
     changes = {"brightness": torch.tensor([0.5]), "gamma": torch.tensor([2.0])}
@@ -103,6 +113,16 @@ def test_a_quarter_turn_is_a_quarter_turn() -> None:
     x = picture()
     turned = _affine(x, still(angle=torch.tensor([torch.pi / 2])), margin=0)
     assert torch.allclose(turned, x.rot90(-1, (2, 3)), atol=1e-4)
+
+
+def test_a_mirrored_view_is_the_view_in_a_mirror() -> None:
+    x, drawn = torch.rand(4, 3, 16, 16), view(groups=2, side=16)
+    plain, mirrored = (
+        strong_view(x, replace(drawn, mirror=torch.full((2,), mirror)), torch.zeros_like(x))
+        for mirror in (False, True)
+    )
+    assert torch.allclose(mirrored, plain.flip(-1), atol=1e-6)
+    assert not torch.allclose(mirrored, plain, atol=0.01)
 
 
 def test_blur_keeps_a_flat_picture_and_spreads_a_point() -> None:
