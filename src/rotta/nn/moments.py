@@ -1,8 +1,14 @@
 """Means and variances by BatchNorm's own kernel: ``torch.var_mean`` is several times slower."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+_MANY = 1 << 18  # values of a batch that are worth another two calls
+_FEW = 32  # channels with which a pixel is a short way through memory
+_WIDE = 256  # channels with which it is long enough
 
 
 def channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -13,8 +19,33 @@ def channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
         >>> var.tolist(), mean.tolist()
         ([1.0], [2.0])
     """
-    mean, var = torch.batch_norm_update_stats(x.detach(), None, None, 0.0)
-    return var, mean
+    x, channels = x.detach(), x.shape[1]
+    wide = _wide_pixels(x)
+    mean, var = torch.batch_norm_update_stats(wide, None, None, 0.0)
+    if len(mean) == channels:
+        return var, mean
+    within = var.view(-1, channels).mean(dim=0)
+    mean, between = torch.batch_norm_update_stats(mean.view(-1, channels), None, None, 0.0)
+    return within + between, mean
+
+
+def _wide_pixels(x: Tensor) -> Tensor:
+    """The same memory, K neighbouring pixels taken for one of K·C channels, where that is faster.
+
+    Where channels are innermost, the CPU's kernel goes through memory pixel by pixel.
+
+    Returns:
+        (B, K·C, H·W/K, 1), or ``x`` itself.
+    """
+    if x.device.type != "cpu" or x.ndim != 4 or x.shape[1] > _FEW or x.numel() < _MANY:
+        return x
+    if not x.is_contiguous(memory_format=torch.channels_last):
+        return x
+    images, channels, height, width = x.shape
+    most = 1 << (_WIDE // channels).bit_length() - 1  # the power of two
+    k = math.gcd(height * width, most)
+    size = images, k * channels, height * width // k, 1
+    return x.as_strided(size, (channels * height * width, 1, k * channels, k * channels))
 
 
 def instance_moments(x: Tensor) -> tuple[Tensor, Tensor]:
