@@ -1,11 +1,12 @@
 """Streams to look at on the page of a server: python benchmarks/serve_demo.py
 
-    rotta serve --method rotta:guard=true &
+    rotta serve --method rotta:guard=true:lr=0.2 &
     python benchmarks/serve_demo.py --url http://127.0.0.1:8000
 
 Sends handwritten digits for `--streams` cameras, each under a corruption of its own and at its own
 pace, until Ctrl-C or for `--seconds`. The second camera is frozen after a while, and the third is
-broken: it sends noise, which the guard notices. The server must serve the model `digits`.
+broken: it sends noise. At a rate of learning that is 200 times too high, as above, some streams go
+wrong within some 230 requests, and the guard steps in. The server must serve the model `digits`.
 """
 
 import argparse

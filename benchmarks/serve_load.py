@@ -11,16 +11,10 @@ client shares the machine with the server, and takes its part of the processor.
 import argparse
 import json
 import os
-import re
-import signal
 import statistics
-import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +22,7 @@ import numpy as np
 
 from rotta.client import Client, RefusedError
 from rotta.results import provenance
+from serve_process import server
 
 
 class Load:
@@ -76,29 +71,11 @@ class Load:
                     self.answers.append((time.monotonic(), time.monotonic() - start))
 
 
-@contextmanager
-def server(options: argparse.Namespace) -> Iterator[str]:
-    """Start it, yield its address, end it."""
-    words = ["--model", options.model, "--device", options.device, "--port", "0"]
-    words += ["--max-batch", str(options.max_batch), "--max-wait-ms", str(options.max_wait_ms)]
-    with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rotta", "serve", *words], stdout=subprocess.PIPE, cwd=folder
-        )
-        assert process.stdout is not None
-        found = re.search(rb"http://\S+", process.stdout.readline())
-        if found is None:
-            sys.exit("the server did not start")
-        try:
-            yield found[0].decode()
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
-
-
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """All figures, for JSON."""
-    with server(options) as url:
+    words = ["--model", options.model, "--device", options.device]
+    words += ["--max-batch", str(options.max_batch), "--max-wait-ms", str(options.max_wait_ms)]
+    with server(*words) as url:
         load = Load(url, options, side=32 if options.image_size is None else options.image_size)
         load.run()
     seconds = load.counted()

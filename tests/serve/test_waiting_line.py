@@ -8,6 +8,7 @@ import torch
 
 from rotta.serve.limits import Limits
 from rotta.serve.refusals import Refusal
+from rotta.serve.shares import Shares
 from rotta.serve.waiting_line import Job, WaitingLine
 
 
@@ -130,3 +131,49 @@ def test_who_has_other_things_to_do_takes_what_is_there() -> None:
     line.put(job("a"))
     assert [each.stream for each in line.take(wait=False)] == ["a"]  # at once, batch or no batch
     assert line.take(wait=False) == []
+
+
+class Tired(Shares):
+    """One stream rests, as long as it is said to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 3600.0
+
+    def rest(self, stream: str) -> float:
+        return self.seconds if stream == "tired" else 0.0
+
+
+def test_who_rests_is_passed_over_and_comes_first_then() -> None:
+    shares = Tired()
+    line = WaitingLine(Limits(max_wait=0), shares)
+    line.put(job("tired", 2))
+    line.put(job("a"))
+    assert line.has_next()
+    assert turn(line) == [("a", 1)]
+    assert not line.has_next()
+    assert line.take(wait=False) == []
+    assert line.size == 2
+    line.put(job("b"))
+    shares.seconds = 0.0
+    assert turn(line) == [("tired", 2), ("b", 1)]
+
+
+def test_a_line_of_those_who_rest_waits_until_they_have() -> None:
+    shares = Tired()
+    shares.seconds = 0.05
+    line = WaitingLine(Limits(max_wait=0), shares)
+    line.put(job("tired"))
+    later = threading.Timer(0.01, lambda: setattr(shares, "seconds", 0.0))
+    later.start()
+    assert turn(line) == [("tired", 1)]
+    later.join()
+
+
+def test_commands_and_the_last_jobs_of_all_need_no_rest() -> None:
+    line = WaitingLine(Limits(max_wait=3600), Tired())
+    line.put(Job("tired", command=lambda: None))
+    line.put(job("tired"))
+    assert [each.images is None for each in line.take()] == [True]
+    line.close()
+    assert turn(line) == [("tired", 1)]

@@ -171,9 +171,16 @@ class Residents:
                 self.failed[name] = error
 
     def retry_saves(self) -> None:
-        """Try again what failed."""
+        """Try again what failed, up to the first that is refused again.
+
+        The others would hardly fare better, and to ask for each takes its state as bytes. It is
+        the last to be tried next time: it may be for its own sake that it is refused.
+        """
         for name in list(self.failed):
             self.try_to_save(name)
+            if name in self.failed:
+                self.failed[name] = self.failed.pop(name)
+                return
 
     def check_known(self, name: str) -> None:
         """Refuse a name that is not there."""

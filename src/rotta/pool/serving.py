@@ -106,11 +106,14 @@ class Serving:
         return list(updated)
 
     def due_to_be_saved(self) -> list[str]:
-        """The streams that became due since this was last asked and have learnt what there was."""
+        """The streams that became due since this was last asked and have learnt what there was.
+
+        Without those whose last save failed: they are tried again anyway.
+        """
         due = [name for name in self._to_save if name not in self._pending]
         for name in due:
             del self._to_save[name]
-        return due
+        return [name for name in due if name not in self._residents.failed]
 
     def _fetched(self, request: Request, busy: Collection[str]) -> Stream | None:
         """The stream of a well-formed request, in memory; None if there is none yet."""
@@ -186,8 +189,8 @@ class Serving:
         self._unnoted.append(predicted)
         if not record.frozen:
             self._pending[name] = predicted
-            if self._save_every and record.requests % self._save_every == 0:
-                self._to_save[name] = None
+        if self._save_every and record.requests % self._save_every == 0:
+            self._to_save[name] = None  # a frozen one too: its record goes on
 
 
 def _is_like(x: Tensor, like: Tensor, shape: tuple[int, ...] | None) -> bool:

@@ -1,10 +1,13 @@
 """Threads in which images are decoded and encoded, in turns."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from weakref import WeakValueDictionary
+
+from rotta.serve.shares import Shares
 
 Result = TypeVar("Result")
 
@@ -17,6 +20,9 @@ class Decoders:
     So many large pictures of one stream do not hold up the others, and those of one stream are
     decoded in the order in which they came.
 
+    Args:
+        shares: Who has to rest; nobody if left out.
+
     Example:
         >>> decoders = Decoders()
         >>> asyncio.run(decoders.in_turn("camera", [lambda: "first", lambda: "second"]))
@@ -24,7 +30,8 @@ class Decoders:
         >>> decoders.close()
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shares: Shares | None = None) -> None:
+        self._shares = shares or Shares()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="decoder")
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -33,10 +40,24 @@ class Decoders:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def in_turn(self, stream: str, works: Iterable[Callable[[], Result]]) -> list[Result]:
-        """The same of several things one after the other, after what a stream has asked before."""
+        """The same of several things one after the other, after what a stream has asked before.
+
+        They count as work for the stream, which may have to rest in between.
+        """
         turn = self._turns.setdefault(stream, asyncio.Lock())
         async with turn:
-            return [await self.do(work) for work in works]
+            return [await self._charged(stream, work) for work in works]
+
+    async def _charged(self, stream: str, work: Callable[[], Result]) -> Result:
+        def timed() -> Result:
+            start = time.monotonic()
+            try:
+                return work()
+            finally:
+                self._shares.charge({stream: 1}, time.monotonic() - start)
+
+        await self._shares.rested(stream)
+        return await self.do(timed)
 
     def close(self) -> None:
         """Finish what was begun."""

@@ -1,6 +1,7 @@
 """A service on the network."""
 
 import logging
+import os
 import signal
 import socket
 import threading
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+import torch
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -56,6 +58,7 @@ def run(
     Returns:
         Whether all streams could be saved.
     """
+    leave_a_core()
     told_to_end = threading.Event()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -67,6 +70,16 @@ def run(
     finally:
         saved = service.stop()
     return saved
+
+
+def leave_a_core() -> None:
+    """Compute with one thread less than the machine has cores, unless told by OMP_NUM_THREADS.
+
+    Those threads work in step: where one has to share its core with HTTP or with pictures being
+    decoded, all wait for it, up to twenty times as long as one thread alone would take.
+    """
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, torch.get_num_threads() - 1))
 
 
 def listen(host: str, port: int, token: str | None) -> socket.socket:

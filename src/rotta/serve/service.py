@@ -10,9 +10,11 @@ from starlette.types import ASGIApp
 from rotta.pool import StreamPool
 from rotta.serve.access import Access
 from rotta.serve.decoders import Decoders
+from rotta.serve.gate import Gate
 from rotta.serve.limits import Limits
 from rotta.serve.metrics import Metrics, Reading
 from rotta.serve.served_model import ServedModel
+from rotta.serve.shares import Shares
 from rotta.serve.stores import Store, WriteBehind, open_store
 from rotta.serve.uploads import Uploads
 from rotta.serve.worker import Worker
@@ -89,8 +91,10 @@ class Service:
         except BaseException:
             self.saver.close()
             raise
-        self.worker = Worker(self._pool, self.limits, torch.device(device), self.metrics)
-        self.decoders = Decoders()
+        shares = Shares()
+        self.worker = Worker(self._pool, self.limits, torch.device(device), self.metrics, shares)
+        self.decoders = Decoders(shares)
+        self.gate = Gate(self.worker.line, shares)
         self.metrics.watch(self._readings)
 
     def app(self) -> ASGIApp:

@@ -13,8 +13,18 @@ from torch import Tensor
 
 from rotta.serve.limits import Limits
 from rotta.serve.refusals import ENDING, Refusal
+from rotta.serve.shares import Shares
 
 _COMMANDS_PER_TURN = 16  # that are about no stream in particular
+
+
+def too_much_waiting(stream: str) -> Refusal:
+    """What a stream is told that asks for more than it gets."""
+    return Refusal(
+        429,
+        f"stream {stream} has too much waiting already: wait for answers before you send more",
+        1,
+    )
 
 
 @dataclass(eq=False)
@@ -39,6 +49,7 @@ class WaitingLine:
 
     Args:
         limits: ``queue``, ``queue_per_stream``, ``max_batch`` and ``max_wait`` count here.
+        shares: Whose predictions wait until their stream has rested; nobody's if left out.
 
     Example:
         >>> import torch
@@ -49,8 +60,9 @@ class WaitingLine:
         [['a', 'b'], ['a']]
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, shares: Shares | None = None) -> None:
         self._limits = limits
+        self._shares = shares or Shares()
         self._changed = threading.Condition()
         self._queues: OrderedDict[str, deque[Job]] = OrderedDict()  # next in turn first
         self._sizes: dict[str, int] = {}
@@ -64,6 +76,11 @@ class WaitingLine:
         """Images and commands that wait, and images that are announced."""
         with self._changed:
             return self._size + self._announced.total()
+
+    def has_next(self) -> bool:
+        """Whether :meth:`take` would hand out something without waiting for it."""
+        with self._changed:
+            return bool(self._others or self._ready())
 
     def check_room(self, stream: str | None, size: int = 1) -> None:
         """Refuse what :meth:`put` would refuse now.
@@ -121,7 +138,8 @@ class WaitingLine:
         with self._changed:
             if not wait:
                 return self._next_turn()
-            self._changed.wait_for(lambda: self._size or self._closed)
+            while not (self._others or self._closed or self._ready()):
+                self._changed.wait(min(map(self._shares.rest, self._queues), default=None))
             deadline = self._oldest() + self._limits.max_wait
             while not self._is_enough() and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
@@ -139,25 +157,28 @@ class WaitingLine:
         if self._size + self._announced.total() + size > self._limits.queue:
             raise Refusal(503, "the server has more to do than it can: send this again later", 1)
         if stream and self._waiting(stream) + size > self._limits.queue_per_stream:
-            raise Refusal(
-                429,
-                f"stream {stream} has too much waiting already: wait for answers before you send "
-                "more",
-                1,
-            )
+            raise too_much_waiting(stream)
 
     def _waiting(self, stream: str) -> int:
         return self._sizes.get(stream, 0) + self._announced[stream]
 
+    def _ready(self) -> dict[str, deque[Job]]:
+        """The queues whose turn it can be, the next first; commands need no rest."""
+        return {
+            stream: queue
+            for stream, queue in self._queues.items()
+            if self._closed or queue[0].images is None or not self._shares.rest(stream)
+        }
+
     def _oldest(self) -> float:
-        heads = [queue[0].arrived for queue in self._queues.values()]
-        return min(heads, default=time.monotonic())
+        arrived = [queue[0].arrived for queue in self._ready().values()]
+        return min(arrived, default=time.monotonic())
 
     def _is_enough(self) -> bool:
         """Whether waiting longer would bring nothing."""
         if self._closed or self._others:
             return True
-        heads = [queue[0] for queue in self._queues.values()]
+        heads = [queue[0] for queue in self._ready().values()]
         return sum(job.size for job in heads) >= self._limits.max_batch or any(
             job.images is None for job in heads
         )
@@ -166,7 +187,7 @@ class WaitingLine:
         jobs = [self._others.popleft() for _ in range(min(len(self._others), _COMMANDS_PER_TURN))]
         room = self._limits.max_batch
         taken: list[str] = []
-        for stream, queue in self._queues.items():
+        for stream, queue in self._ready().items():
             if taken and queue[0].size > room:
                 break  # not overtaken by smaller ones, which might go on for ever
             room -= queue[0].size

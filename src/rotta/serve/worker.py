@@ -16,6 +16,7 @@ from rotta.serve.counters import Counters, StreamCounters
 from rotta.serve.history import History
 from rotta.serve.limits import Limits
 from rotta.serve.refusals import Refusal
+from rotta.serve.shares import Shares
 from rotta.serve.waiting_line import Job, WaitingLine
 
 _LOG = logging.getLogger("rotta.serve")
@@ -69,12 +70,18 @@ class Worker:
         limits: Of the line.
         device: Where the pool's network is.
         observer: Is told of each turn.
+        shares: Is told how much of it was for whom.
     """
 
     def __init__(
-        self, pool: StreamPool, limits: Limits, device: torch.device, observer: Observer
+        self,
+        pool: StreamPool,
+        limits: Limits,
+        device: torch.device,
+        observer: Observer,
+        shares: Shares,
     ) -> None:
-        self.line = WaitingLine(limits)
+        self.line = WaitingLine(limits, shares)
         self.history = History()
         self.known = len(pool)
         """Streams in memory or in the store, after the last turn."""
@@ -87,6 +94,7 @@ class Worker:
         self._counters = Counters(pool, self.history.note)
         self._device = device
         self._observer = observer
+        self._shares = shares
         # divided by a tensor, as streams do it, so that a PNG has the same pixels here and there
         self._white = torch.tensor(255.0, device=device)
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
@@ -160,8 +168,11 @@ class Worker:
         start = time.monotonic()
         if asked:
             self._predict(asked)
+        answered = time.monotonic()
+        self._shares.charge({str(job.stream): job.size for job in asked}, answered - start)
         if asked or self._pool.waiting:
-            self._learn(asked, start, time.monotonic())
+            updated = [] if self._others_first(asked) else self._pool.learn(one_pass=True)
+            self._account(asked, updated, answered - start, answered)
         self.resident, self.unsaved = self._pool.resident, len(self._pool.failed_saves)
         if self._miscounted:
             self.known, self._miscounted = len(self._pool), False
@@ -208,15 +219,23 @@ class Worker:
             name, mean = str(job.stream), entropy.mean().item()
             self.history.add(name, job.images, top.tolist(), sure.tolist(), mean, latency)
 
-    def _learn(self, asked: list[Job], start: float, answered: float) -> None:
-        updated = self._pool.learn(one_pass=True)
+    def _others_first(self, asked: list[Job]) -> bool:
+        """Whether to learn a turn later: only streams that have to rest asked, and others wait."""
+        resting = asked and all(self._shares.rest(str(job.stream)) for job in asked)
+        return bool(resting) and self.line.has_next()
+
+    def _account(
+        self, asked: list[Job], updated: list[str], predicting: float, answered: float
+    ) -> None:
         alarms = self._counters.learnt(updated)
+        learning = time.monotonic() - answered
+        self._shares.charge(dict.fromkeys(updated, 1), learning)
         self._observer.turn(
             Turn(
                 requests=len(asked),
                 images=sum(job.size for job in asked),
-                predicting=answered - start,
-                learning=time.monotonic() - answered,
+                predicting=predicting,
+                learning=learning,
                 updates=len(updated),
                 alarms=alarms,
             )

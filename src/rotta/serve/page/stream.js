@@ -25,8 +25,8 @@ const newCharts = () => ({
   entropy: lineChart("Entropy", "Mean of each request's predictions, in nats.", (v) => words.number(v)),
   shares: shareChart("Classes", "Shares of the predicted classes, request by request."),
   latency: lineChart("Latency", "From decoded images to the answer, in ms.", (v) => words.number(v, 1)),
-  statistics: lineChart("Drift of the statistics", "Distance from the source's after each update, relative.", words.significant),
-  parameters: lineChart("Drift of γ and β", "Distance from the source's after each update, relative.", words.significant),
+  statistics: lineChart("Drift of the statistics", "The teacher's distance from the source's, relative.", words.significant),
+  parameters: lineChart("Drift of γ and β", "The teacher's distance from the source's, relative.", words.significant),
   rate: lineChart("Learning rate", "What the guard multiplies it by, after each update.", words.factor),
 });
 

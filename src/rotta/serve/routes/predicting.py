@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import JSONResponse
 from torch import Tensor
 
+from rotta.serve.gate import slow_to_say_wait
 from rotta.serve.images import DTYPES, count_images, decode_file, read_tensor
 from rotta.serve.refusals import Refusal
 from rotta.serve.routes.common import Served, answer_of
@@ -77,10 +78,17 @@ async def predict(
     `application/octet-stream` with `shape` and `dtype`. Files are brought to the model's size,
     tensors must have it.
     """
-    service.worker.line.check_room(stream)  # before the work of receiving and decoding
-    images = await _images_of(stream, request, service, shape, dtype)
-    answer = await answer_of(service.worker.predict(stream, images))
+    async with slow_to_say_wait():
+        async with service.gate.passed(stream, _announced(shape, service)):
+            images = await _images_of(stream, request, service, shape, dtype)
+        asked = service.worker.predict(stream, images)
+    answer = await answer_of(asked)
     return JSONResponse(_as_json(stream, answer, min(top, len(service.model.classes)), service))
+
+
+def _announced(shape: str | None, service: Service) -> int:
+    """Images that a request has as far as that is known; files are counted later."""
+    return min(max(1, count_images(shape)), service.limits.max_images)
 
 
 async def _images_of(
