@@ -1,6 +1,7 @@
 """Pieces of work in processes beside each other, each of them with one thread."""
 
 import ctypes
+import gc
 import multiprocessing
 import os
 import pickle
@@ -224,6 +225,7 @@ def _serve(
 ) -> None:
     """What a process does until it is ended."""
     _die_with(parent)
+    gc.freeze()  # what is inherited stays: it need not be searched for cycles again and again
     torch.set_num_threads(1)
     # the parent's may be a display, which has locks and a thread that was not forked
     sys.stdout = sys.stderr = open(2, "w", buffering=1, errors="replace", closefd=False)  # noqa: SIM115
