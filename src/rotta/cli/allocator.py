@@ -28,7 +28,7 @@ def give_freed_memory_back() -> None:
     """Before a fork: what is free goes back to the system after all.
 
     Forked processes would inherit it, and the system copies what they write to page by page, in
-    small ones, which they then work in until their end: a twentieth of their time.
+    small ones, which they then work in until their end.
     """
     if (c := _glibc()) is not None:
         c.malloc_trim(0)
