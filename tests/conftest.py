@@ -11,10 +11,10 @@ from rotta.datasets import digits
 from rotta.datasets.arrays import Pixels
 from rotta.datasets.digit_views import moved_views
 
-# two test processes with two threads each would wait for each other on two cores
-if "PYTEST_XDIST_WORKER" in os.environ:
-    torch.set_num_threads(1)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # and so would the processes that they start
+# One thread: two test processes with two each would wait for each other on two cores; forked ones
+# cannot use OpenMP's threads at all, and their sums are compared with ours, bit by bit.
+torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same for processes that tests start
 
 # no clock, and the same examples everywhere
 settings.register_profile("rotta", deadline=None, derandomize=True)

@@ -24,6 +24,12 @@ def forked(work: Callable[..., None], *arguments: Any, daemon: bool = True) -> B
         daemon: Whether it ends with this one; then it cannot have processes of its own.
     """
     context = multiprocessing.get_context("fork")
-    process = context.Process(target=work, args=arguments, daemon=daemon)
+    process = context.Process(target=_alone, args=(work, *arguments), daemon=daemon)
     process.start()
     return process
+
+
+def _alone(work: Callable[..., None], *arguments: Any) -> None:
+    # OpenMP would wait for threads that were there before the fork, and are not here
+    torch.set_num_threads(1)
+    work(*arguments)
