@@ -8,6 +8,9 @@ their updates spread evenly over time. Per image, medians of rounds that take tu
 separate  a RoTTA for each stream, called with one image
 pool      a StreamPool, called with one image each of --gather streams
 batched   a single RoTTA, called with 64 images of its one stream: as good as it gets
+
+Batches of one image take a quarter more or less time from one process to the next, on the same
+machine: --runs measures in several, one after the other, and has the medians of all.
 """
 
 import argparse
@@ -15,10 +18,14 @@ import gc
 import json
 import os
 import statistics
+import subprocess
+import sys
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, cycle, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,6 +45,8 @@ _BEGIN_TOGETHER = 16  # streams, so that thousands begin soon
 
 Milliseconds = dict[str, list[float]]
 """Per image, round by round, by who took them."""
+Result = dict[str, Any]
+"""What is written as JSON."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +87,45 @@ def main() -> None:
     parser.add_argument(
         "--no-separate", action="store_true", help="leave out a model per stream: thousands"
     )
+    parser.add_argument("--runs", type=int, default=1, help="processes that measure")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    keep_freed_memory()
+    if arguments.runs > 1:
+        result = of_all([in_a_process(sys.argv[1:]) for _ in range(arguments.runs)])
+    else:
+        keep_freed_memory()
+        result = measured(arguments)
+    for what, times in result["milliseconds per image"].items():
+        show(what, times)
+    print(f"banks hold, images: {result['bank']}, bytes per stream: {result['bytes per stream']}")
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
 
+
+def in_a_process(options: list[str]) -> Result:
+    """What one process measures; it prints as usual."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "result.json"
+        command = [sys.executable, __file__, *options, "--runs", "1", "--json", str(path)]
+        subprocess.run(command, check=True)
+        result: Result = json.loads(path.read_text())
+    return result
+
+
+def of_all(results: list[Result]) -> Result:
+    """The last one, with the medians of all, and each run's times."""
+    runs = [result["milliseconds per image"] for result in results]
+    together = {
+        what: {who: statistics.median(run[what][who] for run in runs) for who in times}
+        for what, times in runs[0].items()
+    }
+    print(f"medians of {len(runs)} runs:")
+    return results[-1] | {"milliseconds per image": together, "runs": runs}
+
+
+def measured(arguments: argparse.Namespace) -> Result:
+    """All that goes into the file."""
     device = torch.device(arguments.device)
     load_before = os.getloadavg()[0]
     crowd = gathered(
@@ -96,7 +140,7 @@ def main() -> None:
     for name in crowd.names():
         crowd.pool.freeze(name)
     frozen = measure(crowd, device, *size, frozen=True)
-    result = {
+    return {
         "model": arguments.model,
         "streams": arguments.streams,
         "gather": arguments.gather,
@@ -111,12 +155,6 @@ def main() -> None:
         "bytes per stream": crowd.bytes_per_stream,
         "provenance": provenance(arguments.device, {"images": "digits-c or synthetic"}),
     }
-    for what, times in result["milliseconds per image"].items():
-        show(what, times)
-    print(f"banks hold, images: {result['bank']}, bytes per stream: {result['bytes per stream']}")
-    if arguments.json:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
 def gathered(model: str, device: torch.device, streams: int, *, seen: int, separate: bool) -> Crowd:

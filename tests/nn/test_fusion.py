@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 import torch
@@ -48,6 +48,59 @@ def test_networks_compute_the_same(arch: str, expected: int) -> None:
             results.append([logits, *gradients, *[b for _, b in sorted(net.named_buffers())]])
         for a, b in zip(*results, strict=True):
             assert torch.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arch", "expected"), [("wrn-10-1", 6), ("resnext-29", 19), ("resnet-18", 9)]
+)
+def test_layers_may_overwrite_what_only_they_read(arch: str, expected: int) -> None:
+    norms = [m for m in fuse_relus(robust(build(arch, 10))).modules() if _is_norm(m)]
+    assert sum(norm.may_overwrite for norm in norms) == expected
+
+
+def _is_norm(module: nn.Module) -> TypeGuard[RobustBatchNorm]:
+    return isinstance(module, RobustBatchNorm)
+
+
+def itself(conv: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    y = conv(x)
+    return y, y
+
+
+def a_view(conv: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    y = conv(x)
+    return y, y.view(-1, 3, 4, 4)
+
+
+def changed_in_place(_: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    return x, x.add_(1)
+
+
+def the_input(_: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    return x, x
+
+
+class ReadTwice(nn.Module):
+    """What is normalised is needed again."""
+
+    def __init__(self, read: Callable[[nn.Module, Tensor], tuple[Tensor, Tensor]]) -> None:
+        super().__init__()
+        self.conv, self.norm, self.read = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3), read
+
+    def forward(self, x: Tensor) -> Tensor:
+        other, normalised = self.read(self.conv, x)
+        y: Tensor = F.relu(self.norm(normalised)) + other
+        return y
+
+
+@pytest.mark.parametrize("read", [itself, a_view, changed_in_place, the_input])
+def test_layers_do_not_overwrite_what_others_read(
+    read: Callable[[nn.Module, Tensor], tuple[Tensor, Tensor]],
+) -> None:
+    fused = fuse_relus(robust(ReadTwice(read)))
+    assert fused_layers(fused) == 1
+    (norm,) = (m for m in fused.modules() if _is_norm(m))
+    assert not norm.may_overwrite
 
 
 class Branching(nn.Module):

@@ -1,5 +1,6 @@
 """Let normalisation layers do the ReLU that follows them: one pass over memory instead of two."""
 
+import operator
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,8 @@ from torch import fx, nn
 from rotta.nn.rbn import RobustBatchNorm
 
 _RELUS = (torch.relu, torch.relu_, F.relu, F.relu_)
+_ADDS = (operator.add, torch.add)
+_ADDS_IN_PLACE = (operator.iadd, "add_")
 PACKAGES = ("rotta", "torch", "torchvision", "timm")
 
 
@@ -48,6 +51,8 @@ def fuse_relus(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> nn.Modul
     fused = [layer for layer in _robust_norms(net) if _absorb_relus(graph, net, layer)]
     for layer in fused:
         layer.relu = True
+        inputs = [call.all_input_nodes[0] for call in _calls(graph, net, layer)]
+        layer.may_overwrite = all(_is_its_own(each, net) for each in inputs)
     return fx.GraphModule(net, graph) if fused else net
 
 
@@ -101,11 +106,7 @@ def _robust_norms(net: nn.Module) -> list[RobustBatchNorm]:
 
 def _absorb_relus(graph: fx.Graph, net: nn.Module, layer: RobustBatchNorm) -> bool:
     """Take out the ReLUs after a layer, if after each of its calls comes one and nothing else."""
-    calls = [
-        node
-        for node in graph.nodes
-        if node.op == "call_module" and net.get_submodule(str(node.target)) is layer
-    ]
+    calls = _calls(graph, net, layer)
     after = [list(call.users) for call in calls]
     if not calls or not all(len(users) == 1 and _is_relu(users[0], net) for users in after):
         return False
@@ -113,6 +114,25 @@ def _absorb_relus(graph: fx.Graph, net: nn.Module, layer: RobustBatchNorm) -> bo
         relu.replace_all_uses_with(call)
         graph.erase_node(relu)
     return True
+
+
+def _calls(graph: fx.Graph, net: nn.Module, layer: nn.Module) -> list[fx.Node]:
+    return [
+        node
+        for node in graph.nodes
+        if node.op == "call_module" and net.get_submodule(str(node.target)) is layer
+    ]
+
+
+def _is_its_own(value: fx.Node, net: nn.Module) -> bool:
+    """Whether a value is new memory, which its one user may overwrite."""
+    if len(value.users) > 1:
+        return False
+    if value.op == "call_module":
+        return type(net.get_submodule(str(value.target))) is nn.Conv2d
+    if value.target in _ADDS_IN_PLACE:
+        return _is_its_own(value.all_input_nodes[0], net)
+    return value.op == "call_function" and value.target in _ADDS
 
 
 def _is_relu(node: fx.Node, net: nn.Module) -> bool:

@@ -45,6 +45,7 @@ class RobustBatchNorm(TrainedNorm):
         super().__init__(running_mean, running_var, weight, bias, eps)
         self.alpha = float(alpha)
         self.relu = False  # whether it does the ReLU that follows it, too
+        self.may_overwrite = False  # whether nobody else needs what it normalises
 
     @classmethod
     def from_batchnorm(cls, bn: BatchNorm, alpha: float = 0.05) -> "RobustBatchNorm":

@@ -44,7 +44,8 @@ class PooledNorm(RobustBatchNorm):
         scale, shift = self.scale_and_shift
         _check_alone(x, len(scale))
         wide = *scale.shape, *[1] * (x.ndim - 2)
-        output = torch.addcmul(shift.view(wide), x, scale.view(wide))
+        place = x if self.may_overwrite and not torch.is_grad_enabled() else None
+        output = torch.addcmul(shift.view(wide), x, scale.view(wide), out=place)
         return F.relu(output, inplace=True) if self.relu else output
 
     def _moved(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
