@@ -79,8 +79,9 @@ def test_a_state_goes_from_one_device_to_the_other() -> None:
     for seed in range(5):
         here([Request("a", images(5, seed))])
     there.restore("a", here.state("a"))
-    for seed in range(5, 10):
+    # then each draws the noise of its strong views on its own device, and learns a little otherwise
+    for seed, close in zip(range(5, 10), [CLOSE, *[0.01] * 4], strict=True):
         (one,) = here([Request("a", images(5, seed))])
         (two,) = there([Request("a", images(5, seed).cuda())])
         assert two.logits is not None
-        assert same_logits([one], [two.logits.cpu()], CLOSE)
+        assert same_logits([one], [two.logits.cpu()], close)

@@ -19,7 +19,7 @@ from rotta.guard.signals import (
 )
 from rotta.nn.to_host import ToHost
 
-LOOK_EVERY = 16
+LOOK_EVERY = 24
 """Batches between two looks in good times; while there is any doubt, every batch is looked at."""
 SNAPSHOT_EVERY = 64
 """Batches, at least, between two snapshots."""
