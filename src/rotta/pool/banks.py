@@ -141,14 +141,14 @@ class Banks:
 
     def insert(self, arriving: Newcomers) -> None:
         """Present samples to some banks."""
-        parts = list(self._admitted(arriving))
-        admitted = Admitted(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-        if len(admitted.row):
-            row, place, which = _last_of_each(admitted, self.capacity)
-            for new in row[self._banks[row] == NOBODY].tolist():
-                self._make_room(new, arriving.images)
-            room = self._images[arriving.images.shape[1:]]
-            room.move_in(self._banks[row], place, arriving.images, which)
+        for row in arriving.rows[self._banks[arriving.rows] == NOBODY].tolist():
+            self._make_room(row, arriving.images)
+        before = self._places.copied(arriving.rows)
+        try:
+            self._insert(arriving)
+        except BaseException:  # out of memory: places without their images would be another's
+            self._places.put_back(arriving.rows, before)
+            raise
 
     def images(self, row: int) -> Tensor:
         """What a bank holds, (n, C, H, W), in its place."""
@@ -171,16 +171,28 @@ class Banks:
         )
 
     def put(self, row: int, held: Held, device: torch.device) -> None:
-        """Replace all of a bank; its images go to a device."""
-        self.clear(row)
-        some = slice(len(held.label))
+        """Replace all of a bank, or nothing if there is no memory; its images go to a device."""
+        images, some = held.images.to(device), slice(len(held.label))
+        if not len(images):
+            self.clear(row)
+        else:
+            room, bank = self._room_for(images)
+            room.of(bank)[some] = images
+            self.clear(row)
+            self._images[images.shape[1:]] = room
+            self._banks[row], self._shapes[row] = bank, images.shape[1:]
         own = self._places.of(row)
         own.label[some], own.arrived[some] = held.label.numpy(), held.arrived.numpy()
         own.uncertainty[some] = held.uncertainty.numpy()
         own.clock[...] = held.clock
-        if len(held.label):
-            self._make_room(row, held.images.to(device))
-            self._whole(row)[some] = held.images
+
+    def _insert(self, arriving: Newcomers) -> None:
+        parts = list(self._admitted(arriving))
+        admitted = Admitted(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        if len(admitted.row):
+            row, place, which = _last_of_each(admitted, self.capacity)
+            room = self._images[arriving.images.shape[1:]]
+            room.move_in(self._banks[row], place, arriving.images, which)
 
     def _admitted(self, arriving: Newcomers) -> Iterator[Admitted]:
         """Those who get into a bank, whoever comes later to a place after who came before."""
@@ -211,9 +223,13 @@ class Banks:
         """Give a bank places for images like these, if it has none."""
         if row not in self._shapes:
             shape = images.shape[1:]
-            if shape not in self._images:
-                self._images[shape] = BankImages(self.capacity, images[0])
-            self._banks[row], self._shapes[row] = self._images[shape].take(), shape
+            self._images[shape], self._banks[row] = self._room_for(images)
+            self._shapes[row] = shape
+
+    def _room_for(self, images: Tensor) -> tuple[BankImages, int]:
+        """Where images like these are, and a bank that is free there."""
+        room = self._images.get(images.shape[1:]) or BankImages(self.capacity, images[0])
+        return room, room.take()
 
     def _whole(self, row: int) -> Tensor:
         """All places of a bank, (N, C, H, W)."""

@@ -83,8 +83,8 @@ class Engine:
 
     def load(self, stream: Stream, state: StreamState) -> None:
         """Put a stream into another's state."""
+        self.banks.put(stream.row, state.bank, self._device)  # first: there may be no memory for it
         self.numbers.of(stream.row).copy_(state.numbers)
-        self.banks.put(stream.row, state.bank, self._device)
         stream.generator.set_state(state.generator)
         if stream.guard is not None and state.guard is not None:
             stream.guard.load(state.guard)

@@ -65,6 +65,15 @@ class Places:
         for name, values in vars(self).items():
             values[bank] = getattr(fresh, name)[0]
 
+    def copied(self, banks: Ints) -> Self:
+        """Copies of some banks, for :meth:`put_back`."""
+        return type(self)(**{name: values[banks] for name, values in vars(self).items()})
+
+    def put_back(self, banks: Ints, copies: Self) -> None:
+        """Let them be what they were."""
+        for name, values in vars(self).items():
+            values[banks] = getattr(copies, name)
+
     def of(self, bank: int) -> Self:
         """One bank, in its place: (N,) each, and a clock of ()."""
         clock = self.clock[bank, ...]

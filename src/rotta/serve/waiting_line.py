@@ -138,12 +138,15 @@ class WaitingLine:
         with self._changed:
             if not wait:
                 return self._next_turn()
-            while not (self._others or self._closed or self._ready()):
-                self._changed.wait(min(map(self._shares.rest, self._queues), default=None))
-            deadline = self._oldest() + self._limits.max_wait
-            while not self._is_enough() and (left := deadline - time.monotonic()) > 0:
-                self._changed.wait(left)
-            return self._next_turn()
+            while True:
+                while not (self._others or self._closed or self._ready()):
+                    self._changed.wait(min(map(self._shares.rest, self._queues), default=None))
+                deadline = self._oldest() + self._limits.max_wait
+                while not self._is_enough() and (left := deadline - time.monotonic()) > 0:
+                    self._changed.wait(left)
+                # none, if all who were ready have to rest now: others work for them meanwhile
+                if (jobs := self._next_turn()) or self._closed:
+                    return jobs
 
     def close(self) -> None:
         """Take nothing more in."""
