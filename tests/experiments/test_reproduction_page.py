@@ -223,7 +223,10 @@ def test_another_precision_is_in_the_origin(tmp_path: Path) -> None:
     half.options["precision"] = "float16"
     store.add(one.variants[0], "rotta:precision=float16", 0, half)
     text = page_of(tmp_path, one)
-    assert "- precision: float32 (convolutions in TF32); RoTTA in float16 where it says so below\n" in text
+    assert (
+        "- precision: float32 (convolutions in TF32); RoTTA in float16 where it says so below\n"
+        in text
+    )
 
 
 def test_the_page_of_all_experiments_is_whole_before_any_is_run(tmp_path: Path) -> None:

@@ -69,6 +69,11 @@ def test_windows_are_filled_in_proportion() -> None:
     pure = fill_windows(np.repeat(labels, 6000))  # 150 windows of 40 each
     np.testing.assert_array_equal(pure, np.tile(np.repeat(labels, 150), (240, 1)))
 
+    for samples in (1900, 2250, 3000):  # windows of one, two or three: each where it belongs
+        filled = fill_windows(np.arange(samples))
+        middle = (np.arange(filled.shape[1]) + 0.5) * samples / filled.shape[1]
+        assert np.abs(filled.mean(axis=0) - middle).max() < 1.5
+
     mixed = fill_windows(np.tile(labels, 1200))
     shares = np.bincount(mixed[:, 600], minlength=3) / 240
     np.testing.assert_allclose(shares, [0.25, 0.25, 0.5])

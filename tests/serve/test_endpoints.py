@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import socket
 import urllib.request
 from collections.abc import Iterator
 from functools import partial
@@ -17,6 +18,7 @@ from torch import Tensor
 
 import rotta
 from rotta.client import Client, Images, RefusedError
+from rotta.serve.server import listen
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +203,24 @@ def test_pictures_in_colours_that_png_does_not_have(client: Client) -> None:
             for number, image in enumerate((rgb.convert(mode), rgb.convert(mode).convert("RGB")))
         )
         assert there == here
+
+
+def test_a_name_that_cannot_be_is_told_what_can(client: Client) -> None:
+    with pytest.raises(RefusedError, match="'-x' cannot name a stream: use a letter or a digit"):
+        client.info("-x")
+
+
+def test_load_balancers_may_ask_for_the_head_alone(server: LiveServer) -> None:
+    request = urllib.request.Request(f"{server.url}/healthz", method="HEAD")
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 200
+        assert answer.read() == b""
+
+
+def test_answers_do_not_wait_for_what_clients_acknowledge_late() -> None:
+    with (
+        listen("127.0.0.1", 0, token=None) as listening,
+        socket.create_connection(listening.getsockname()),
+        listening.accept()[0] as connection,
+    ):
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -84,6 +84,29 @@ def test_who_waits_too_long_is_refused_and_holds_nobody_up(
     assert line.size == 0
 
 
+def test_an_upload_that_stops_does_not_stop_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "_LONGEST_TURN", 0.01)
+    stopped, passed = asyncio.Event(), list[str]()
+
+    async def ask(gate: Gate, name: str) -> None:
+        async with gate.passed("flood", images=1):
+            passed.append(name)
+            if name == "stopped":
+                await stopped.wait()
+
+    async def all_at_once() -> None:
+        gate = Gate(WaitingLine(LIMITS), after_a_flood(0.05))
+        first = asyncio.create_task(ask(gate, "stopped"))
+        await asyncio.sleep(0)
+        await asyncio.gather(ask(gate, "second"), ask(gate, "third"))
+        stopped.set()
+        await first
+        await ask(gate, "last")
+
+    asyncio.run(all_at_once())
+    assert passed == ["stopped", "second", "third", "last"]
+
+
 @pytest.mark.parametrize(("status", "held_back"), [(429, True), (503, False)])
 def test_only_who_was_told_to_wait_is_held_back(
     status: int, held_back: bool, monkeypatch: pytest.MonkeyPatch

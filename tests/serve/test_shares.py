@@ -76,6 +76,13 @@ def test_work_for_several_is_shared_out(clock: Clock) -> None:
     assert shares.rest("calm") == 0.0
 
 
+def test_short_work_is_rested_from_less(clock: Clock) -> None:
+    shares = Shares(clock)
+    shares.charge({"slow": 1}, seconds=0.0001)
+    shares.charge({"fast": 1}, seconds=0.005)
+    assert shares.rest("fast") == pytest.approx(2 * 0.005 / 4)
+
+
 def test_no_rest_is_long(clock: Clock) -> None:
     shares = flooded(clock)
     shares.charge({"flood": 1}, seconds=60.0)

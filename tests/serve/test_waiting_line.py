@@ -108,6 +108,16 @@ def test_commands_keep_a_streams_order_and_do_not_wait() -> None:
     assert [(each.stream, each.images is None) for each in taken] == [(None, True), ("a", True)]
 
 
+def test_what_is_done_to_a_flood_does_not_wait_behind_it() -> None:
+    line = WaitingLine(Limits(max_wait=0, max_images=1, queue_per_stream=2))
+    predictions = [job("a") for _ in range(2)]
+    commands = [Job("a", command=lambda: None, at_once=True) for _ in range(2)]
+    for each in (*predictions, *commands):  # more than the stream may have waiting
+        line.put(each)
+    assert [line.take() for _ in range(4)] == [[each] for each in (*commands, *predictions)]
+    assert line.size == 0
+
+
 def test_what_is_closed_hands_out_the_rest() -> None:
     line = WaitingLine(Limits(max_wait=3600))
     line.put(job("a"))

@@ -27,8 +27,8 @@ class ArrayImages:
         (torch.Size([1, 3, 4, 4]), [255, 0, 0])
     """
 
-    pixels: Pixels
-    labels: Labels
+    pixels: Pixels = field(repr=False)
+    labels: Labels = field(repr=False)
 
     def images(self, indices: Indices) -> Tensor:
         """The images at ``indices``, (B,), as uint8 RGB on the CPU, (B, 3, H, W)."""

@@ -90,7 +90,9 @@ def _precision(blocks: Blocks, origins: Sequence[Mapping[str, Any]]) -> str:
     if rounded:
         silent = len(origins) - len(stated)
         text += f"; {silent} older walks do not state it)" if silent else ")"
-    return "; ".join([text, *(f"RoTTA in {name} where it says so below" for name in precisions_of(blocks))])
+    return "; ".join(
+        [text, *(f"RoTTA in {name} where it says so below" for name in precisions_of(blocks))]
+    )
 
 
 def _in_tf32(origin: Mapping[str, Any]) -> Iterator[str]:

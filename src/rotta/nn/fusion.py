@@ -132,7 +132,7 @@ def _is_its_own(value: fx.Node, net: nn.Module) -> bool:
         return type(net.get_submodule(str(value.target))) is nn.Conv2d
     if value.target in _ADDS_IN_PLACE:
         return _is_its_own(value.all_input_nodes[0], net)
-    return value.op == "call_function" and value.target in _ADDS
+    return value.op == "call_function" and value.target in _ADDS and "out" not in value.kwargs
 
 
 def _is_relu(node: fx.Node, net: nn.Module) -> bool:

@@ -81,8 +81,12 @@ def label(axes: "Axes", timeline: Timeline, *, with_arrival: bool) -> None:
 
 
 def fill_windows(values: NDArray[np.int64], most: int = _WINDOWS) -> NDArray[np.int64]:
-    """The value at each height of each window, (levels, windows): its values, sorted."""
-    windows = np.array_split(values, min(most, len(values)))
+    """The value at each height of each window, (levels, windows): its values, sorted.
+
+    Windows are drawn equally wide, so where they begin is rounded for each by itself.
+    """
+    count = min(most, len(values))
+    windows = np.split(values, np.arange(1, count) * len(values) // count)
     columns = [np.sort(w)[np.arange(_LEVELS) * len(w) // _LEVELS] for w in windows]
     return np.stack(columns, axis=1)
 

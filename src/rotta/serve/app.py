@@ -1,6 +1,8 @@
 """The application: routes, and refusals as JSON."""
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,7 +15,7 @@ from rotta.serve.front import Front
 from rotta.serve.refusals import Refusal
 from rotta.serve.routes import looking, overview, page, predicting, streams, watching
 from rotta.serve.routes.common import let_in
-from rotta.serve.schemas import error_body
+from rotta.serve.schemas import ID_IN_WORDS, error_body
 from rotta.serve.service import Service
 from rotta.versions import __version__
 
@@ -57,11 +59,15 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    problems = [
-        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-        for problem in error.errors()
-    ]
-    return refusal_answer(Refusal(422, "; ".join(problems)))
+    return refusal_answer(Refusal(422, "; ".join(map(_problem, error.errors()))))
+
+
+def _problem(problem: Mapping[str, Any]) -> str:
+    """What is wrong with a part of a request; only names of streams have a pattern."""
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "string_pattern_mismatch":
+        return f"{where}: {problem['input']!r} cannot name a stream: use {ID_IN_WORDS}"
+    return f"{where}: {problem['msg']}"
 
 
 async def _no_such_thing(_: Request, error: Exception) -> Response:

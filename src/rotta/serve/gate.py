@@ -11,6 +11,7 @@ from rotta.serve.waiting_line import WaitingLine, too_much_waiting
 
 _PATIENCE = 10.0  # seconds; clients may not wait much longer for an answer
 _HELD_BACK = 0.5  # seconds
+_LONGEST_TURN = 1.0  # seconds; an upload that stops must not stop the stream
 
 
 class Gate:
@@ -44,15 +45,29 @@ class Gate:
             yield
             return
         turn = self._turns.setdefault(stream, asyncio.Lock())
-        async with AsyncExitStack() as held:
-            with self._line.announced(stream, images):
-                try:
-                    async with asyncio.timeout(_PATIENCE):
-                        await held.enter_async_context(turn)
-                        await self._shares.rested(stream)
-                except TimeoutError as error:
-                    raise too_much_waiting(stream) from error
+        with self._line.announced(stream, images):
+            try:
+                async with asyncio.timeout(_PATIENCE), AsyncExitStack() as held:
+                    await held.enter_async_context(turn)
+                    await self._shares.rested(stream)
+                    held.pop_all()  # now it has its turn
+            except TimeoutError as error:
+                raise too_much_waiting(stream) from error
+        async with _for_a_while(turn):
             yield
+
+
+@asynccontextmanager
+async def _for_a_while(turn: asyncio.Lock) -> AsyncIterator[None]:
+    """Give a turn back when a block ends, or sooner if it runs long."""
+    clock = asyncio.get_running_loop()
+    over = clock.call_later(_LONGEST_TURN, turn.release)
+    try:
+        yield
+    finally:
+        if over.when() > clock.time():
+            over.cancel()
+            turn.release()
 
 
 @asynccontextmanager

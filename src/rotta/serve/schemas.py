@@ -8,14 +8,14 @@ from pydantic import BaseModel, Field
 from rotta.serve.refusals import Refusal
 
 ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+ID_IN_WORDS = "a letter or a digit, then up to 63 letters, digits, dots, underscores and hyphens"
 
 StreamId = Annotated[
     str,
     Path(
         pattern=ID_PATTERN,
         max_length=64,
-        description="A letter or a digit, then up to 63 letters, digits, dots, underscores and "
-        "hyphens.",
+        description=f"{ID_IN_WORDS.capitalize()}.",
         examples=["gate-7"],
     ),
 ]
@@ -250,6 +250,7 @@ class HealthBody(BaseModel):
 _MEANINGS = {
     400: "The request cannot be read.",
     401: "No token, or a wrong one.",
+    403: "There is no token, and the request comes from elsewhere.",
     404: "There is no such stream.",
     408: "The body took too long to arrive.",
     409: "The stream's state cannot be used.",
@@ -265,7 +266,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What a route may answer besides what it is for, as FastAPI takes it."""
     return {
         status: {"model": ErrorBody, "description": _MEANINGS[status]}
-        for status in (401, *statuses, 422, 503)
+        for status in (401, 403, *statuses, 422, 503)
     }
 
 

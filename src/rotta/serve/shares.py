@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 _TIMES_THE_OTHERS = 2.0  # what they take on average; beyond, a stream takes much
 _REST = 2.0  # seconds for each second of work
+_SHORT = 0.02  # seconds; shorter work holds up others less, and is rested from less
 _LONGEST_REST = 2.0  # seconds; now and then work takes long for no fault of a stream's
 _HALF_LIFE = 2.0  # seconds after which work counts half
 _ABOUT = 10.0  # seconds for which a stream counts as being about
@@ -34,7 +35,8 @@ class Shares:
 
     A stream that takes much more than the others rests after each piece of work, in proportion, as
     long as they are about. So most of their requests find nobody before them, however much it asks
-    for. Streams that take about the same do not rest, nor does one that is alone.
+    for. After short pieces, which others hardly notice, it rests less: a fast camera is no flood.
+    Streams that take about the same do not rest, nor does one that is alone.
 
     Args:
         clock: Tells seconds.
@@ -93,7 +95,7 @@ class Shares:
         self._of.move_to_end(stream)
         for account in (own, self._all):
             account.add(seconds, now)
-        until = max(own.rests_until, now) + _REST * seconds
+        until = max(own.rests_until, now) + _REST * seconds * min(1.0, seconds / _SHORT)
         own.rests_until = min(until, now + _LONGEST_REST)
 
     def _forget(self, now: float) -> None:

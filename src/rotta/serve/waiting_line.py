@@ -35,6 +35,8 @@ class Job:
     images: Tensor | None = None
     """(B, 3, H, W) to predict; if there are none, ``command`` is to be run."""
     command: Callable[[], Any] | None = None
+    at_once: bool = False
+    """Whether a command about a stream overtakes its predictions."""
     answer: "Future[Any]" = field(default_factory=Future)
     arrived: float = field(default_factory=time.monotonic)
 
@@ -99,11 +101,14 @@ class WaitingLine:
             Refusal: See :meth:`check_room`; the job does not wait then.
         """
         with self._changed:
-            self._check_room(job.stream, job.size)
+            # who wants to stop a flood must not be told that it is one
+            self._check_room(None if job.at_once else job.stream, job.size)
             if job.stream is None:
                 self._others.append(job)
             else:
-                self._queues.setdefault(job.stream, deque()).append(job)
+                queue = self._queues.setdefault(job.stream, deque())
+                before = sum(each.at_once for each in queue) if job.at_once else len(queue)
+                queue.insert(before, job)
                 self._sizes[job.stream] = self._sizes.get(job.stream, 0) + job.size
             self._size += job.size
             self._changed.notify_all()

@@ -130,8 +130,15 @@ class Worker:
         """
         return self._enqueue(Job(None, command=lambda: command(self._pool)))
 
-    def change(self, stream: str, command: Callable[[StreamPool], Any]) -> "Future[Any]":
+    def change(
+        self, stream: str, command: Callable[[StreamPool], Any], *, at_once: bool = False
+    ) -> "Future[Any]":
         """Have a stream changed, after what was asked of it before.
+
+        Args:
+            stream: Which.
+            command: Changes it.
+            at_once: Before the predictions that wait; for what is done to a flood.
 
         Raises:
             Refusal: Too much is waiting.
@@ -142,7 +149,7 @@ class Worker:
             self._miscounted = True
             return command(self._pool)
 
-        return self._enqueue(Job(stream, command=changing))
+        return self._enqueue(Job(stream, command=changing, at_once=at_once))
 
     def _enqueue(self, job: Job) -> "Future[Any]":
         self.line.put(job)

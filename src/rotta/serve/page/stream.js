@@ -23,7 +23,7 @@ export const streamPage = (page, name) => {
 
 const newCharts = () => ({
   entropy: lineChart("Entropy", "Mean of each request's predictions, in nats.", (v) => words.number(v)),
-  shares: shareChart("Classes", "Shares of the predicted classes, request by request."),
+  shares: shareChart("Classes", "Shares of the predicted classes over the last requests."),
   latency: lineChart("Latency", "From decoded images to the answer, in ms.", (v) => words.number(v, 1)),
   statistics: lineChart("Drift of the statistics", "The teacher's distance from the source's, relative.", words.significant),
   parameters: lineChart("Drift of γ and β", "The teacher's distance from the source's, relative.", words.significant),
@@ -109,7 +109,7 @@ const fillFacts = (list, info, history, now) => {
     Requests: words.count(info.requests),
     "Images learnt from": words.count(info.samples),
     Updates: words.count(info.updates),
-    "Images per second": words.number(history.images_per_second, 1),
+    "Images per second, over its last requests": words.number(history.images_per_second, 1),
     "Learning rate": words.factor(info.rate),
     "Last seen": words.ago(info.last_used, now),
     Saved: info.saved_as_of === null ? "not since the server started" : `as of ${words.ago(info.saved_as_of, now)}`,

@@ -96,7 +96,7 @@ async def _changed(
         service.worker.history.note(info)
         return info
 
-    return _described(await answer_of(service.worker.change(stream, both)), service)
+    return _described(await answer_of(service.worker.change(stream, both, at_once=True)), service)
 
 
 def _described(info: StreamInfo, service: Service) -> JSONResponse:

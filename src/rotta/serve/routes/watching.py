@@ -11,6 +11,7 @@ open_router = APIRouter()
 router = APIRouter()
 
 
+@open_router.head("/healthz", include_in_schema=False)  # load balancers ask like that
 @open_router.get("/healthz", response_model=HealthBody, responses={503: {"model": HealthBody}})
 async def healthz(service: Served) -> JSONResponse:
     """Whether the server predicts (else 503), and whether it can save (else `degraded`).
