@@ -99,6 +99,8 @@ def test_run_takes_what_it_is_told() -> None:
     told = ("--batch-size", "7", "--setting", "fully", "--severity", "1")
     done = rotta(*words, *told, "--out", "mild")
     assert "1 method over 9 batches, 60 images, Fully TTA" in done.output  # 3 visits of 7 + 7 + 6
+    assert "the same by visit:" in done.output
+    assert "visit 3" in done.output
     config = record("mild")["config"]
     assert (config["severity"], config["visits"], config["batch_size"]) == (1, 3, 7)
     assert rotta(*words, "--delta", "inf", "--out", "hard").exit_code == 0

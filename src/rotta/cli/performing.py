@@ -32,6 +32,7 @@ from rotta.report.page import write_page
 from rotta.report.runs import load_run
 from rotta.report.stream_picture import draw_stream
 from rotta.report.tables import comparison_table
+from rotta.report.visits import visit_errors
 from rotta.results import Result, provenance
 from rotta.streams import Stream
 from rotta.versions import versions
@@ -220,6 +221,9 @@ def _show(record: Record, stream: Stream) -> None:
         + (f", with {jobs} at a time, one thread each" if jobs > 1 else "")
     )
     output.print(terminal_table(comparison_table(result), output))
+    if (visits := visit_errors(result)) is not None:
+        say("the same by visit:")
+        output.print(terminal_table(visits, output))
     for label, words in incident_words(result).items():
         say(f"{method_name(label)}: {words}")
     write_page([load_run(folder)], folder / "report.html")

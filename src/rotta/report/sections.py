@@ -17,6 +17,7 @@ from rotta.report.series import colours, positions
 from rotta.report.stays import stays
 from rotta.report.tables import ComparisonTable, comparison_table
 from rotta.report.verdict import verdict
+from rotta.report.visits import visit_errors
 from rotta.results import Result
 
 _FACTS = {
@@ -64,6 +65,7 @@ class Section:
     """Address of the picture of the stream."""
     banks: Banks | None
     classes: ComparisonTable | Figure | None
+    visits: ComparisonTable | None
     configuration: Mapping[str, str]
     provenance: Mapping[str, str]
 
@@ -93,6 +95,7 @@ def section(run: Run) -> Section:
         picture=data_uri(run.picture) if run.picture else None,
         banks=banks(result, where),
         classes=class_errors(result),
+        visits=visit_errors(result),
         configuration={key: plain(value) for key, value in result.config.items()},
         provenance={key: plain(value) for key, value in result.provenance.items()},
     )
