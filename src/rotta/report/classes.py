@@ -1,7 +1,8 @@
 """What a result says about the single classes: errors on them, and their places in the banks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -32,11 +33,7 @@ class Banks:
 
 def class_errors(result: Result) -> ComparisonTable | Figure | None:
     """Errors of methods on classes: a table, or a heat map where they are many."""
-    swapped = {
-        label: replace(method, per_domain=method.per_class)
-        for label, method in result.methods.items()
-    }
-    table = comparison_table(Result(swapped, result.config))
+    table = comparison_table(result, attrgetter("per_class"))
     if not table.domains:
         return None
     if len(table.domains) <= _MOST_TOLD_APART:

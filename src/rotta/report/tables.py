@@ -1,8 +1,9 @@
 """The paper's comparison table: methods down, domains across, best bold, second underlined."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from rotta.report.escaping import latex_text, markdown_text
 from rotta.report.names import domain_name, method_name, short_domain_names
@@ -67,8 +68,15 @@ class ComparisonTable:
         return [cell.value for cell in cells if cell.value is not None]
 
 
-def comparison_table(result: Result) -> ComparisonTable:
+def comparison_table(
+    result: Result,
+    errors_of: Callable[[MethodResult], Mapping[str, float]] = attrgetter("per_domain"),
+) -> ComparisonTable:
     """Rank the methods of a run in every domain and on average.
+
+    Args:
+        result: Of the run.
+        errors_of: What has a column each; classes or visits may stand in for domains.
 
     Example:
         >>> from rotta.results import MethodResult
@@ -83,8 +91,9 @@ def comparison_table(result: Result) -> ComparisonTable:
         [2, 1]
     """
     methods = result.methods
-    domains = tuple(dict.fromkeys(d for method in methods.values() for d in method.per_domain))
-    columns = [ranked(m.per_domain.get(domain) for m in methods.values()) for domain in domains]
+    errors = [errors_of(method) for method in methods.values()]
+    domains = tuple(dict.fromkeys(domain for own in errors for domain in own))
+    columns = [ranked(own.get(domain) for own in errors) for domain in domains]
     averages = ranked(method.average_error for method in methods.values())
     most = max((len(method.seeds) for method in methods.values()), default=0)
     rows = [

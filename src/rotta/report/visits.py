@@ -1,7 +1,6 @@
 """What a result says about the single visits, where the domains came round several times."""
 
 import statistics
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,11 +12,7 @@ _MOST_COLUMNS = 20
 
 def visit_errors(result: Result) -> ComparisonTable | None:
     """Errors of methods on each visit, or on some of very many; none if there was only one."""
-    swapped = {
-        label: replace(method, per_domain=_per_visit(method))
-        for label, method in result.methods.items()
-    }
-    table = comparison_table(Result(swapped, result.config))
+    table = comparison_table(result, _per_visit)
     return table if len(table.domains) > 1 else None
 
 
