@@ -60,7 +60,9 @@ POISONS: tuple[Callable[[rotta.Adapter], None], ...] = (
 def main() -> None:
     """Poison each method in each way, print a line for each, write JSON if asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--methods", default="pl,tent,note,rotta", help="as `rotta run` takes them")
+    parser.add_argument(
+        "--methods", default="pl,tent,note,rotta,rotta-lasting", help="as `rotta run` takes them"
+    )
     parser.add_argument("--setting", default="ptta")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()

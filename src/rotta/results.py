@@ -54,7 +54,8 @@ class GuardEvent:
     domain: str
     """In which most of the batch lies."""
     action: str
-    """``"lower the rate"``, ``"roll back"``, ``"reset"`` or ``"raise the rate"``."""
+    """``"lower the rate"``, ``"roll back"``, ``"reset"``, ``"raise the rate"``, ``"leave out"`` or
+    ``"learn again"``."""
     cause: str
     evidence: float
     rate: float

@@ -124,6 +124,17 @@ def test_learning_tells_who_was_updated() -> None:
     assert (pool.info("many").updates, pool.info("few").updates) == (1, 0)
 
 
+def test_learning_tells_what_guards_have_news_of() -> None:
+    """Of a stream that shows nothing there are no updates, but somebody should look."""
+    pool = make(guard=True)
+    told = []
+    for turn in range(3):
+        pool.predict([Request("covered", images(32, turn, side=32))])
+        told.append(pool.learn())
+    assert told == [[], ["covered"], []]
+    assert pool.info("covered").updates == 0
+
+
 def test_learning_pass_by_pass_keeps_nobody_waiting_for_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -67,6 +67,11 @@ def test_trouble_is_nan_or_a_guard_that_stepped_in() -> None:
     event = {"batch": 5, "action": "roll back", "cause": "lost belief", "evidence": 9.0}
     standings.note(replace(INFO, rate=0.1, events=[{**event, "rate": 0.1, "signals": {}}]))  # type: ignore[typeddict-item]
     assert (only(standings).state, only(standings).action) == ("alarm", "roll back")
+    blind = {**event, "action": "leave out", "cause": "no picture", "rate": 1.0, "signals": {}}
+    standings.note(replace(INFO, events=[blind]))  # type: ignore[list-item]
+    assert (only(standings).state, only(standings).action) == ("alarm", "leave out")
+    standings.note(replace(INFO, events=[blind, {**blind, "action": "learn again"}]))  # type: ignore[list-item]
+    assert only(standings).state == "well"
     standings.add("a", [0], entropy=math.nan, latency=0.001)
     assert only(standings).state == "broken"
     standings.note(replace(INFO, entropy=None, requests=0))  # as after a reset

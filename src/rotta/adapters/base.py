@@ -29,8 +29,9 @@ from rotta.adapters.method_state import (
     moments_follow,
     state_of,
 )
-from rotta.guard import Event, Guard
+from rotta.guard import Event, Guard, shows_something
 from rotta.memory.bank import Bank
+from rotta.nn.to_host import ToHost
 
 _ALL_KEYS_MATCH = nn.Module().load_state_dict({})
 
@@ -209,6 +210,8 @@ class Adapter(nn.Module, metaclass=_Method):
 
     def _run_checked(self, x: Tensor, pixels: PixelRange | None, *, learn: bool) -> Tensor:
         """Predict a batch and learn from it, once its pixels are known to be good."""
+        # asked for first, read after the prediction was asked for: the device is never idle
+        shown = ToHost(shows_something(x)) if learn and self._guard is not None else None
         with self._draws_given_back(always=not learn):
             with torch.set_grad_enabled(learn and self.LEARNS_FROM_ITS_PREDICTION):
                 logits = self.infer(x)
@@ -216,13 +219,26 @@ class Adapter(nn.Module, metaclass=_Method):
                 pixels.check(augmented_by=type(self).__name__ if self.AUGMENTS else None)
         answer = logits.detach() if self.class_mix is None else self.class_mix(logits.detach())
         if learn:
-            if self.class_mix is not None:
-                self.class_mix.remember(logits.detach())
-            self._learn(x, logits)
             self._input_shape = tuple(x.shape[1:])
+            if shown is None:
+                self._learn(x, logits)
+            else:
+                self._learn_from_pictures(x, logits, shown.read())
         return answer
 
+    def _learn_from_pictures(self, x: Tensor, logits: Tensor, shown: Tensor) -> None:
+        """Leave out images that show nothing; a mask, (B,), says which do."""
+        assert self._guard is not None
+        if not self._guard.worth_learning(shown):
+            return
+        if not shown.all():
+            rows = shown.nonzero().flatten().to(x.device)
+            x, logits = x[rows], logits[rows]
+        self._learn(x, logits)
+
     def _learn(self, x: Tensor, logits: Tensor) -> None:
+        if self.class_mix is not None:
+            self.class_mix.remember(logits.detach())
         if self._guard is None:
             self.learn(x, logits)
         elif self._guard.may_learn(Learnt(self)):

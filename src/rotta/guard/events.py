@@ -4,17 +4,23 @@ import math
 from typing import TypedDict
 
 ACTIONS = ("lower the rate", "roll back", "reset")
-"""In the order of their severity. ``"raise the rate"`` undoes the first of them in good times."""
+"""In the order of their severity. ``"raise the rate"`` undoes the first of them in good times.
+
+``"leave out"`` is another: not to learn from images that show nothing, until ``"learn again"``.
+"""
+GOOD_NEWS = ("raise the rate", "learn again")
+"""What a guard does when all is well again; everything else is an alarm."""
 
 
 class Event(TypedDict):
     """One thing that a guard did."""
 
     batch: int
-    """How many batches were learnt from before."""
+    """How many batches had come before."""
     action: str
     cause: str
-    """``"lost belief"``, ``"not finite"``, ``"too far"`` or ``"healthy again"``."""
+    """``"lost belief"``, ``"not finite"``, ``"too far"``, ``"no picture"``, ``"healthy again"`` or
+    ``"a picture again"``."""
     evidence: float
     """R, see :class:`~rotta.guard.rule.EvidenceOfHarm`."""
     rate: float

@@ -33,6 +33,8 @@ MOST_STEPS_DOWN = 3
 """So often at most, so that there is a way back."""
 QUIET_PER_ALARM = 1000
 """Batches without an alarm, for each alarm there was, after which the rate goes up by one step."""
+BLIND_AFTER = 64
+"""Images in a row that show nothing, after which that is an event."""
 MOST_EVENTS = 256
 """The oldest go first."""
 _FRESH = 0.25  # share of the newest look in the level and in the histograms
@@ -78,7 +80,7 @@ class Guard:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self._evidence = EvidenceOfHarm()
-        self._batches = 0
+        self._batches = 0  # that came, learnt from or not
         self._look_at = LOOK_EVERY
         self._level: float | None = None  # of the score, over the last few looks
         self._strikes = 0  # alarms since it was last known to be healthy
@@ -90,6 +92,26 @@ class Guard:
         self._answers: Tensor | None = None  # (2, C): histograms of its answers and the reference's
         self._signals: dict[str, float] = {}
         self._was_finite: ToHost | bool = True
+        self._blind_for = 0  # images in a row, up to now, that showed nothing
+
+    def worth_learning(self, shown: Tensor) -> bool:
+        """Whether any image of a batch is; note when it begins and ends that none is.
+
+        Args:
+            shown: Which of them show something, (B,), on the host; see
+                :func:`~rotta.guard.pictures.shows_something`.
+        """
+        was_blind = self._blind_for >= BLIND_AFTER
+        if not shown.any():
+            self._batches += 1
+            self._blind_for += len(shown)
+            if not was_blind and self._blind_for >= BLIND_AFTER:
+                self._note("leave out", "no picture")
+            return False
+        self._blind_for = 0
+        if was_blind:
+            self._note("learn again", "a picture again")
+        return True
 
     def may_learn(self, method: Guarded) -> bool:
         """Whether the last batch left nothing behind that is not finite; else it is put back.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 _WARM_UP = 3  # calls in which kernels are chosen and optimisers make their state
+_MOST_SHAPES = 1024  # of inputs whose calls are counted
 
 _one_at_a_time = threading.Lock()  # CUDA records one graph in a process
 
@@ -67,9 +68,13 @@ class CudaGraphs:
         return self.__dict__ | {"_calls": {}, "_recorded": {}}
 
     def _record(self, key: Key, function: Callable[..., Any], inputs: tuple[Tensor, ...]) -> bool:
+        room = self._usable and len(self._recorded) < self._most
+        if not (room and all(t.is_cuda for t in inputs)):
+            return False
+        if len(self._calls) == _MOST_SHAPES:  # most of which came once and never again
+            self._calls.clear()
         self._calls[key] = self._calls.get(key, 0) + 1
-        warm = self._calls[key] > _WARM_UP and len(self._recorded) < self._most
-        if not (self._usable and warm and all(t.is_cuda for t in inputs)):
+        if self._calls[key] <= _WARM_UP:
             return False
         memory = next((recording.memory for recording in self._recorded.values()), None)
         try:

@@ -120,15 +120,18 @@ class Engine:
             lessons: Of different streams.
 
         Returns:
-            The streams that were updated at least once.
+            The streams that were updated at least once, or that their guards have news of.
         """
-        lessons = [lesson for lesson in lessons if self._may_learn(lesson.stream)]
+        before = [(lesson.stream, lesson.stream.events) for lesson in lessons]
+        pictures = [lesson.pictures() for lesson in lessons]
+        lessons = [each for each in pictures if each is not None and self._may_learn(each.stream)]
         updated = [stream for alike in by_shape(lessons) for stream in self._fill_and_update(alike)]
         self._guard(lessons)
         if self._options.reset_every is not None:
             for lesson in lessons:
                 self._start_over_if_due(lesson, self._options.reset_every)
-        return updated
+        news = [stream for stream, events in before if stream.events is not events]
+        return list({stream.row: stream for stream in (*updated, *news)}.values())
 
     def _fill_and_update(self, lessons: Sequence[Predicted]) -> list[Stream]:
         """Part by part: an update may be due in the middle of a request."""

@@ -121,7 +121,7 @@ class StreamPool:
                 learn at the next calls, those first that have waited longest.
 
         Returns:
-            The streams that were updated.
+            The streams that were updated, or that their guards have news of.
         """
         with self._at_work():
             self._serving.learn(self._serving.next_to_learn() if one_pass else None)

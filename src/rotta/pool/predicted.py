@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from rotta.adapters.logits import entropy
+from rotta.guard import shows_something
 from rotta.memory.cstu_line import Floats, Ints
 from rotta.nn.to_host import ToHost
 from rotta.pool.stream import Stream
@@ -32,6 +33,7 @@ class Pass:
         both = torch.stack([logits.argmax(dim=1).double(), entropy(logits).double()])
         self._both = ToHost(both)
         self._kept = ToHost(self.kept) if guarded else None
+        self._shown = ToHost(shows_something(images)) if guarded else None
 
     @cached_property
     def label(self) -> Ints:
@@ -50,6 +52,12 @@ class Pass:
         """The logits for guards that only ask whether they are finite: no launch for each."""
         assert self._kept is not None, "nobody said that guards would look"
         return self._kept.read()
+
+    @cached_property
+    def shown(self) -> Tensor:
+        """Which images show something, for guards, (ΣB,), on the host."""
+        assert self._shown is not None, "nobody said that guards would look"
+        return self._shown.read()
 
     @cached_property
     def listed(self) -> tuple[list[int], list[float]]:
@@ -84,6 +92,19 @@ class Predicted(NamedTuple):
     def kept_on_host(self) -> Tensor:
         """The same on the host."""
         return self.of.kept_on_host[self.start : self.stop]
+
+    def pictures(self) -> "Predicted | None":
+        """Without images that show nothing, for which a guard is asked; None if nothing is left."""
+        if self.stream.guard is None:
+            return self
+        shown = self.of.shown[self.start : self.stop]
+        if not self.stream.guard.worth_learning(shown):
+            return None
+        if bool(shown.all()):
+            return self
+        rows = shown.nonzero().flatten().to(self.images.device)
+        some = Pass(self.images[rows], self.kept[rows], guarded=True)
+        return Predicted(self.stream, some, 0, len(rows))
 
     def note(self) -> None:
         """Take it up into the stream's record; waits for the device."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from rotta.guard import Guard
+from rotta.guard import Event, Guard
 
 _HALF_LIFE = 64  # predictions after which one counts half in what was predicted lately
 _LARGE = 1e6
@@ -59,3 +59,8 @@ class Stream:
     """Of its strong views."""
     guard: Guard | None
     record: Record = field(repr=False)
+
+    @property
+    def events(self) -> list[Event] | None:
+        """What its guard did, if it has one; another list whenever there is news."""
+        return None if self.guard is None else self.guard.events

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from rotta.guard import GOOD_NEWS
 from rotta.results import GuardEvent, MethodResult, Result
 
 DONE = {
@@ -10,9 +11,10 @@ DONE = {
     "roll back": "rolled back",
     "reset": "reset",
     "raise the rate": "raised the rate",
+    "leave out": "left images out",
+    "learn again": "learnt again",
 }
-"""Actions of a guard, as they are told afterwards; all but the last follow an alarm."""
-_RAISED = "raise the rate"
+"""Actions of a guard, as they are told afterwards."""
 _IMAGES = ("non-finite", "range")  # other reasons to skip concern whole batches
 
 
@@ -46,7 +48,7 @@ def guard_words(events: Sequence[GuardEvent]) -> str:
         ('2 alarms, 2 reset', 'no alarm')
     """
     actions = Counter(event.action for event in events)
-    alarms = sum(count for action, count in actions.items() if action != _RAISED)
+    alarms = sum(count for action, count in actions.items() if action not in GOOD_NEWS)
     done = [
         f"{actions.pop(action):,} {words}" for action, words in DONE.items() if action in actions
     ]

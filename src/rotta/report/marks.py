@@ -19,6 +19,8 @@ _OUTLINES = {  # each within a circle of radius 1 around its middle
     "roll back": ((-1, 0), (0, -1), (1, 0), (0, 1)),
     "reset": ((-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0.8)),
     "raise the rate": ((-0.95, 0.7), (0, -1), (0.95, 0.7)),
+    "leave out": ((-1, -0.35), (1, -0.35), (1, 0.35), (-1, 0.35)),
+    "learn again": ((-0.35, -1), (0.35, -1), (0.35, 1), (-0.35, 1)),
 }
 _RADIUS, _STACKED = 6.5, 15  # pixels; marks of one moment lie above each other
 

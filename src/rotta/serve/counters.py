@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from rotta.guard import GOOD_NEWS
 from rotta.pool import StreamInfo, StreamPool
 
 _STREAMS = 65536  # that are counted, those used last
@@ -86,9 +87,9 @@ class Counters:
         self._last_event.pop(stream, None)
 
     def _new_alarms(self, info: StreamInfo) -> int:
-        """Events later than those counted before; a rate that goes up again is no alarm."""
+        """Events later than those counted before; good news is no alarm."""
         last = self._last_event.get(info.name, -1)
         new = [event for event in info.events if event["batch"] > last]
         if new:
             self._last_event[info.name] = new[-1]["batch"]
-        return sum(event["action"] != "raise the rate" for event in new)
+        return sum(event["action"] not in GOOD_NEWS for event in new)

@@ -128,8 +128,8 @@ class StandingBody(BaseModel):
 
     stream: str
     state: Literal["broken", "alarm", "well", "unused"] = Field(
-        description="It predicts NaN; the guard has stepped in and lets it learn slowly; neither; "
-        "not known, for it was not used since the server started, or not for long."
+        description="It predicts NaN; the guard has stepped in and lets it learn slowly or not at "
+        "all; neither; not known: it was not used since the server started, or not for long."
     )
     action: str | None = Field(None, description="What the guard did last.")
     rate: float | None = Field(None, description="By which the guard multiplies its learning rate.")

@@ -18,7 +18,7 @@ _REQUESTS = 4096  # over which the traffic is taken
 _WINDOW = 30.0  # seconds, for the same
 
 State = Literal["broken", "alarm", "well"]
-"""It predicts NaN; the guard has stepped in and lets it learn slowly; neither."""
+"""It predicts NaN; the guard has stepped in: it learns slowly, or not at all; neither."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,10 @@ class _Stream:
 
     def standing(self, name: str, now: float) -> Standing:
         broken = self.entropy is not None and not math.isfinite(self.entropy)
+        alarmed = self.rate < 1 or self.action == "leave out"
         return Standing(
             stream=name,
-            state="broken" if broken else "alarm" if self.rate < 1 else "well",
+            state="broken" if broken else "alarm" if alarmed else "well",
             action=self.action,
             rate=self.rate,
             frozen=self.frozen,

@@ -79,9 +79,11 @@ const act = async (page, view, what, polling) => {
   }
 };
 
+const alarmed = ({ rate, events }) => rate < 1 || events.at(-1)?.action === "leave out";
+
 const standingOf = (info) => ({
   ...info,
-  state: info.entropy === null && info.requests > 0 ? "broken" : info.rate < 1 ? "alarm" : "well",
+  state: info.entropy === null && info.requests > 0 ? "broken" : alarmed(info) ? "alarm" : "well",
   action: info.events.at(-1)?.action ?? null,
 });
 

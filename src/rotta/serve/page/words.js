@@ -39,10 +39,12 @@ const ACTED = {
   "roll back": "rolled back",
   reset: "reset by the guard",
   "raise the rate": "recovering",
+  "learn again": "recovering",
 };
 
 export const state = ({ state, action, rate }, guarded) => {
   if (state === "broken") return "predicts NaN";
+  if (state === "alarm" && action === "leave out") return "shows nothing but noise";
   if (state === "alarm") return `${ACTED[action] ?? "slowed"}, rate ${factor(rate)}`;
   if (state === "unused") return "not used lately";
   return guarded ? "well" : "no guard";
@@ -54,11 +56,15 @@ export const event = ({ action, cause }) => ({
     "roll back": "Rolled back to the last healthy state, bank emptied",
     reset: "Put back to the source model, bank emptied",
     "raise the rate": "Learns faster again",
+    "leave out": "Does not learn from these images",
+    "learn again": "Learns again",
   }[action] ?? action,
   why: {
     "lost belief": "Less sure than it would be without learning",
     "not finite": "Predicted NaN",
     "too far": "Parameters moved too far",
     "healthy again": "Healthy for long enough",
+    "no picture": "They show noise or a single colour",
+    "a picture again": "Images show something again",
   }[cause] ?? cause,
 });
