@@ -23,6 +23,7 @@ WAYS: dict[str, dict[str, Any]] = {
 VARIANTS: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in METHODS]
 ROTTAS = ("rotta", "rotta-lasting")
 VARIANTS += [(name, options) for name in ROTTAS for options in WAYS.values()]
+VARIANTS += [("cotta", {"precision": "float16"})]
 every_variant = pytest.mark.parametrize(("name", "options"), VARIANTS, ids=str)
 
 
@@ -130,6 +131,16 @@ def test_all_ways_predict_alike(name: str, options: dict[str, Any]) -> None:
     for x in batches():
         expected, logits = usual(x), other(x)
         assert torch.allclose(logits, expected, atol=1e-4 if exact else 0.2)
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_views_in_another_precision_say_the_same(precision: str) -> None:
+    """CoTTA's, before anything was learnt: the student is in float32 in both."""
+    usual, other = (on_cuda("cotta", confidence=1.0, precision=p) for p in ("float32", precision))
+    expected, logits = (model.predict(batches()[0]) for model in (usual, other))
+    assert logits.dtype == torch.float32
+    assert torch.allclose(logits, expected, atol=0.1)
+    assert not torch.equal(logits, expected)
 
 
 @pytest.mark.parametrize("name", ROTTAS)

@@ -209,10 +209,11 @@ def test_patterns_choose_methods_and_variants(tmp_path: Path) -> None:
         plan([EXPERIMENT], tmp_path, Wanted(methods=("nothing",)))
 
 
-def test_another_precision_is_another_walk_of_rotta_only(tmp_path: Path) -> None:
+def test_another_precision_is_another_walk_of_methods_that_have_several(tmp_path: Path) -> None:
     wanted = Wanted(precision="float16", variants=("correlated",))
     labels = [walk.method for walk in plan([EXPERIMENT], tmp_path, wanted).walks]
-    assert labels == ["source", "bn", "rotta:precision=float16", "cotta:passes=2"]
+    several = ["rotta:precision=float16", "cotta:passes=2:precision=float16"]
+    assert labels == ["source", "bn", *several]
 
 
 def test_two_processes_do_not_write_to_one_place(tmp_path: Path) -> None:

@@ -173,6 +173,28 @@ def test_with_moved_statistics(shape: tuple[int, ...], dtype: torch.dtype, relu:
 
 
 @pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("passes", [1, 2, 32])
+@pytest.mark.parametrize("shape", [(1, 3), (7, 1), (5, 3, 7, 9), (16, 33, 8, 8)], ids=str)
+def test_passes_by_their_own_statistics(
+    shape: tuple[int, ...], passes: int, dtype: torch.dtype, relu: bool
+) -> None:
+    given = [case(shape, dtype, seed) for seed in range(passes)]
+    weight, bias = given[0].weight, given[0].bias
+    x = innermost(torch.cat([each.x + 5 * i for i, each in enumerate(given)]))
+    y = norm_cuda.normalise_passes(x, passes, weight, bias, EPS, relu)
+    axes = [axis for axis in range(x.ndim) if axis != 1]
+    expected = []
+    for one in x.double().chunk(passes):
+        var, mean = torch.var_mean(one, axes, correction=0)
+        expected.append(plain(one, mean, var, weight.double(), bias.double()))
+    wanted = torch.cat(expected)
+    # a mean far from 0 leaves fewer digits of what is around it
+    assert_close(y, wanted.relu() if relu else wanted, max(TOLERANCE[dtype], 1e-4), 5.0)
+    assert (y.dtype, y.stride()) == (dtype, x.stride())
+
+
+@pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("shape", [(1, 3), (70000, 33), (64, 160, 8, 8)], ids=str)
 def test_parameters_alone(shape: tuple[int, ...], relu: bool) -> None:
     given = case(shape)

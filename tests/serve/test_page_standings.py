@@ -70,7 +70,8 @@ def test_trouble_is_nan_or_a_guard_that_stepped_in() -> None:
     blind = {**event, "action": "leave out", "cause": "no picture", "rate": 1.0, "signals": {}}
     standings.note(replace(INFO, events=[blind]))  # type: ignore[list-item]
     assert (only(standings).state, only(standings).action) == ("alarm", "leave out")
-    standings.note(replace(INFO, events=[blind, {**blind, "action": "learn again"}]))  # type: ignore[list-item]
+    again = {**blind, "action": "learn again"}
+    standings.note(replace(INFO, events=[blind, again]))  # type: ignore[list-item]
     assert only(standings).state == "well"
     standings.add("a", [0], entropy=math.nan, latency=0.001)
     assert only(standings).state == "broken"

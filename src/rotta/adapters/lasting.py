@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from rotta.adapters.adam import descend
 from rotta.adapters.checks import check_between, check_usable
 from rotta.adapters.common import SafetyOptions
+from rotta.adapters.precision import FULL
 from rotta.adapters.rotta import LOSS_SCALES, TRAINED_LAYERS, RoTTA
 from rotta.nn.surgery import affine_parameters, has_batch_norm, layers_training, move_towards
 
@@ -80,7 +81,7 @@ class LastingRoTTA(RoTTA):
         lambda_u: float = 1.0,
         lr: float = 1e-3,
         graphs: bool | None = None,
-        precision: str = "float32",
+        precision: str = FULL,
         seed: int = 0,
         class_mix: bool = True,
         **common: Unpack[SafetyOptions],

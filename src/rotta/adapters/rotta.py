@@ -14,6 +14,7 @@ from rotta.adapters.cadence import cadence
 from rotta.adapters.checks import check_at_least_one, check_between
 from rotta.adapters.common import CommonOptions
 from rotta.adapters.logits import entropy, exact_entropy
+from rotta.adapters.precision import FULL, PRECISIONS, check_precision, computing_in
 from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
 from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent
@@ -36,7 +37,6 @@ from rotta.nn.surgery import (
 )
 
 TRAINED_LAYERS = (RobustBatchNorm, BatchStatNorm, *OTHER_NORMS)
-PRECISIONS = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 LOSS_SCALES = {"float16": 2.0**12}
 """By which a loss is multiplied where its gradients would fall below the smallest number."""
 
@@ -110,7 +110,7 @@ class RoTTA(Adapter):
         balanced_bank: bool = True,
         robust_training: bool = True,
         graphs: bool | None = None,
-        precision: str = "float32",
+        precision: str = FULL,
         seed: int = 0,
         **common: Unpack[CommonOptions],
     ) -> None:
@@ -119,7 +119,8 @@ class RoTTA(Adapter):
         check_between(0, 1, alpha=alpha, nu=nu)
         check_between(0, math.inf, lambda_t=lambda_t, lambda_u=lambda_u, lr=lr)
         _check_adaptable(net, robust_norm)
-        _check_speed(net, graphs, precision)
+        _check_graphs(net, graphs)
+        check_precision(net, precision)
         self.capacity = capacity
         self.update_every = update_every
         self.nu = nu
@@ -134,7 +135,7 @@ class RoTTA(Adapter):
         if robust_norm and (self.ANCHORED or self._guard is not None):
             steps = 1 if self.ANCHORED else FOLLOW_EVERY
             self.unlearnt = _prepare(net, share_of_many(alpha, steps), robust_norm)
-        if graphs or precision != "float32":  # else launching them would cost more than they save
+        if graphs or precision != FULL:  # else launching them would cost more than they save
             made: Made = {}
             for own in (self.student, self.teacher, self.unlearnt):
                 if own is not None:
@@ -230,9 +231,7 @@ class RoTTA(Adapter):
 
     def _logits(self, net: nn.Module, x: Tensor) -> Tensor:
         """Logits in the images' own precision, computed in the chosen one."""
-        if self.precision == "float32":
-            return self.logits(net, x)
-        with torch.autocast(x.device.type, dtype=PRECISIONS[self.precision]):
+        with computing_in(self.precision, x.device):
             return self.logits(net, x).to(x.dtype)
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
@@ -265,21 +264,11 @@ def _prepare(net: nn.Module, alpha: float, robust_norm: bool) -> nn.Module:
     return fuse_relus(copy.requires_grad_(False).eval())
 
 
-def _check_speed(net: nn.Module, graphs: bool | None, precision: str) -> None:
-    if precision not in ("float32", *PRECISIONS):
-        raise ValueError(
-            f"precision must be one of float32, {', '.join(PRECISIONS)}, not {precision!r}"
-        )
-    on_cuda = all(p.is_cuda for p in net.parameters())
-    if graphs and not on_cuda:
+def _check_graphs(net: nn.Module, graphs: bool | None) -> None:
+    if graphs and not all(p.is_cuda for p in net.parameters()):
         raise ValueError(
             "graphs=True records CUDA graphs: move the network to a CUDA device before you wrap "
             "it, or leave the option out"
-        )
-    if precision != "float32" and not on_cuda:
-        raise ValueError(
-            f"precision={precision!r} is faster on CUDA devices only: move the network to one "
-            "before you wrap it, or leave the option out"
         )
 
 

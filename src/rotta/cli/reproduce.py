@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rotta.adapters.precision import FULL, PRECISIONS
 from rotta.cli import options
 from rotta.cli.console import Stopped, download_question, output, progress_bar, say
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from rotta.experiments.reproduce import Engine, Plan, Wanted
 
 _ENGINES = ("local", "ray")
-_PRECISIONS = ("float32", "float16", "bfloat16")
 
 
 def reproduce(
@@ -60,8 +60,8 @@ def reproduce(
     ] = "*",
     limit: options.Limit = None,
     precision: Annotated[
-        str, typer.Option(help="Of RoTTA: float32; on CUDA also float16 or bfloat16.")
-    ] = "float32",
+        str, typer.Option(help="Of RoTTA and CoTTA: float32; on CUDA also float16 or bfloat16.")
+    ] = FULL,
     device: options.Device = "auto",
     jobs: Annotated[
         int | None,
@@ -184,9 +184,10 @@ def _list_experiments(out: Path, wanted: "Wanted") -> None:
 
 def _check_precision(precision: str, device: str) -> None:
     """Refuse now what would make every walk of RoTTA fail."""
-    if precision not in _PRECISIONS:
-        raise ValueError(f"--precision is one of {', '.join(_PRECISIONS)}, not {precision!r}")
-    if precision != _PRECISIONS[0] and not device.startswith("cuda"):
+    known = FULL, *PRECISIONS
+    if precision not in known:
+        raise ValueError(f"--precision is one of {', '.join(known)}, not {precision!r}")
+    if precision != FULL and not device.startswith("cuda"):
         raise ValueError(f"--precision {precision} needs a GPU: add --device cuda, or leave it out")
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rotta.adapters.precision import FULL
 from rotta.experiments.experiment import Blocks
 from rotta.report.names import method_name
 
@@ -33,12 +34,6 @@ def origin_lines(blocks: Blocks) -> list[str]:
 def seeds_of(blocks: Blocks) -> list[int]:
     """All that any walk was made with, rising."""
     return sorted(set().union(*_seeds_by_method(blocks).values()))
-
-
-def precisions_of(blocks: Blocks) -> list[str]:
-    """Those other than float32 that RoTTA was told to compute in."""
-    options = (o for block in blocks.values() for o in block.config.get("options", {}).values())
-    return sorted({option.get("precision", "float32") for option in options} - {"float32"})
 
 
 def limit_of(blocks: Blocks) -> int | None:
@@ -85,14 +80,25 @@ def _days(origins: Iterable[Mapping[str, Any]]) -> str:
 def _precision(blocks: Blocks, origins: Sequence[Mapping[str, Any]]) -> str:
     """Float32 but for methods that were told otherwise, and what the GPU makes of it."""
     stated = [origin for origin in origins if "tf32" in origin]
+    told = _other_precisions(blocks)
     rounded = sorted({use for origin in stated for use in _in_tf32(origin)})
     text = "float32" + (f" ({' and '.join(rounded)} in TF32" if rounded else "")
     if rounded:
         silent = len(origins) - len(stated)
         text += f"; {silent} older walks do not state it)" if silent else ")"
     return "; ".join(
-        [text, *(f"RoTTA in {name} where it says so below" for name in precisions_of(blocks))]
+        [text, *(f"{method_name(of)} in {it} where it says so below" for of, it in told)]
     )
+
+
+def _other_precisions(blocks: Blocks) -> list[tuple[str, str]]:
+    """Methods that were told to compute in another precision than float32, each with it."""
+    found = {
+        (label.split(":")[0], options.get("precision", FULL))
+        for block in blocks.values()
+        for label, options in block.config.get("options", {}).items()
+    }
+    return sorted(pair for pair in found if pair[1] != FULL)
 
 
 def _in_tf32(origin: Mapping[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Robust batch normalisation on the GPU, ReLU included, in one or two launches each way.
+"""Normalisation on the GPU, robust or by each pass, ReLU included, in one or two launches.
 
 The kernels see (R, C), channels innermost: 2-D, or 4-D in channels-last layout with R = N·H·W.
 x is float32, float16 or bfloat16; they reckon in float32. Vectors per channel are float32 and
@@ -49,6 +49,7 @@ def _kernels_work(device: torch.device) -> bool:
         normalise(x, one, one, one, one, 1e-5, False)
         _, saved = move_and_normalise(x, one.clone(), one.clone(), one, one, 0.5, 1e-5, False)
         backward(x, x, one, one, saved, 0.25, False, True)
+        normalise_passes(x, 2, one, one, 1e-5, False)
     except Exception as error:  # whatever it is, PyTorch's own kernels can do the same
         warnings.warn(
             f"normalisation is left to PyTorch's kernels, since Triton fails: {error}", stacklevel=2
@@ -128,6 +129,36 @@ def move_and_normalise(
     move = kernels.move_and_normalise
     launch(move, kind, plan.grid, _WARPS, x, y, *running, weight, bias, saved, *numbers)
     return y, saved
+
+
+def normalise_passes(
+    x: Tensor, passes: int, weight: Tensor, bias: Tensor, eps: float, relu: bool
+) -> Tensor:
+    """Normalise each of several passes with its own mean and variance, by two kernels for all.
+
+    Args:
+        x: As :func:`usable` wants it; (P·B, C) or (P·B, C, H, W), pass after pass.
+        passes: P.
+        weight: γ, (C,).
+        bias: β, (C,).
+        eps: Added to the variance.
+        relu: Whether to apply ReLU.
+
+    Returns:
+        In the layout and dtype of ``x``.
+    """
+    channels = x.shape[1]
+    plan = _plan(x.numel() // channels // passes, channels)
+    parts = torch.empty(2 * passes * plan.chunks, channels, dtype=torch.float32, device=x.device)
+    y = torch.empty_like(x)
+    size = (plan.rows, channels, plan.chunk)
+    blocks = (plan.tile_rows, plan.block_c)
+    grid = (*plan.grid, passes)
+    kernels, kind = _kernels(), (id(plan), relu, x.dtype, x.data_ptr() & 15)
+    launch(kernels.pass_moments, kind, grid, _WARPS, x, parts, *size, *blocks)
+    numbers = (eps, *size, relu, *blocks, _MOST_CHUNKS)
+    launch(kernels.pass_normalise, kind, grid, _WARPS, x, y, weight, bias, parts, *numbers)
+    return y
 
 
 def backward(

@@ -61,6 +61,56 @@ def _pool(count, mean, m2):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def _moments_of_chunk(  # type: ignore[no-untyped-def]
+    x_ptr,
+    channel,
+    real,
+    rows,
+    channels,
+    chunk,
+    BLOCK_R: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+):
+    """Mean and M2 of a program's own rows."""
+    first = tl.program_id(1) * chunk
+    last = tl.minimum(first + chunk, rows)
+    # every place of the tile follows its own rows, after Welford; they meet once, at the end
+    mean = tl.zeros((BLOCK_R, BLOCK_C), tl.float32)
+    m2 = tl.zeros((BLOCK_R, BLOCK_C), tl.float32)
+    seen = 0.0
+    for start in range(first, last, BLOCK_R):
+        at, inside = _tile(start, last, channel, real, channels, BLOCK_R)
+        x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        seen += 1.0
+        delta = tl.where(inside, x - mean, 0.0)
+        mean += delta * (1.0 / seen)
+        m2 += delta * (x - mean)
+    count = (last - first + BLOCK_R - 1 - tl.arange(0, BLOCK_R)) // BLOCK_R
+    return _pool(count.to(tl.float32)[:, None], mean, m2)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _moments_of_all(  # type: ignore[no-untyped-def]
+    parts_ptr,
+    channel,
+    real,
+    rows,
+    channels,
+    chunk,
+    chunks,
+    MOST_CHUNKS: tl.constexpr,
+):
+    """Mean and M2 of all rows, from those of the chunks."""
+    part = tl.arange(0, MOST_CHUNKS)[:, None]
+    part_ptr = parts_ptr + 2 * part * channels + channel[None, :]
+    exists = (part < chunks) & real[None, :]
+    part_mean = tl.load(part_ptr, mask=exists, other=0.0)
+    part_m2 = tl.load(part_ptr + channels, mask=exists, other=0.0)
+    count = tl.maximum(tl.minimum(rows - part * chunk, chunk), 0).to(tl.float32)
+    return _pool(count, part_mean, part_m2)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def _normalise_chunk(  # type: ignore[no-untyped-def]
     x_ptr,
     y_ptr,
@@ -131,21 +181,7 @@ def moments(  # type: ignore[no-untyped-def]
         old_mean, old_var = _vector(mean_ptr, channel, real), _vector(var_ptr, channel, real)
         tl.store(shared_ptr + _OLD_MEAN * channels + channel, old_mean, mask=real)
         tl.store(shared_ptr + _OLD_VAR * channels + channel, old_var, mask=real)
-    first = chunk_id * chunk
-    last = tl.minimum(first + chunk, rows)
-    # every place of the tile follows its own rows, after Welford; they meet once, at the end
-    mean = tl.zeros((BLOCK_R, BLOCK_C), tl.float32)
-    m2 = tl.zeros((BLOCK_R, BLOCK_C), tl.float32)
-    seen = 0.0
-    for start in range(first, last, BLOCK_R):
-        at, inside = _tile(start, last, channel, real, channels, BLOCK_R)
-        x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        seen += 1.0
-        delta = tl.where(inside, x - mean, 0.0)
-        mean += delta * (1.0 / seen)
-        m2 += delta * (x - mean)
-    count = (last - first + BLOCK_R - 1 - tl.arange(0, BLOCK_R)) // BLOCK_R
-    mean, m2 = _pool(count.to(tl.float32)[:, None], mean, m2)
+    mean, m2 = _moments_of_chunk(x_ptr, channel, real, rows, channels, chunk, BLOCK_R, BLOCK_C)
     part_ptr = shared_ptr + (_PARTS + 2 * chunk_id) * channels + channel
     tl.store(part_ptr, mean, mask=real)
     tl.store(part_ptr + channels, m2, mask=real)
@@ -173,13 +209,10 @@ def move_and_normalise(  # type: ignore[no-untyped-def]
 ):
     """Eqs. 4 and 5 of RoTTA from the parts that ``moments`` left, then Eq. 3."""
     channel, real = _own_channels(channels, BLOCK_C)
-    part = tl.arange(0, MOST_CHUNKS)[:, None]
-    part_ptr = shared_ptr + (_PARTS + 2 * part) * channels + channel[None, :]
-    exists = (part < chunks) & real[None, :]
-    part_mean = tl.load(part_ptr, mask=exists, other=0.0)
-    part_m2 = tl.load(part_ptr + channels, mask=exists, other=0.0)
-    count = tl.maximum(tl.minimum(rows - part * chunk, chunk), 0).to(tl.float32)
-    batch_mean, m2 = _pool(count, part_mean, part_m2)
+    parts_ptr = shared_ptr + _PARTS * channels
+    batch_mean, m2 = _moments_of_all(
+        parts_ptr, channel, real, rows, channels, chunk, chunks, MOST_CHUNKS
+    )
     # from the copy: by now another program may have moved the statistics themselves
     mean = _vector(shared_ptr + _OLD_MEAN * channels, channel, real)
     var = _vector(shared_ptr + _OLD_VAR * channels, channel, real)
@@ -194,6 +227,56 @@ def move_and_normalise(  # type: ignore[no-untyped-def]
         tl.store(shared_ptr + _SCALE * channels + channel, scale, mask=real)
     factor = scale * _vector(weight_ptr, channel, real)
     bias = _vector(bias_ptr, channel, real)
+    _normalise_chunk(
+        x_ptr, y_ptr, mean, factor, bias, channel, real, rows, channels, chunk, RELU, BLOCK_R
+    )
+
+
+@triton.jit(do_not_specialize=["rows", "chunk"])  # type: ignore[untyped-decorator]
+def pass_moments(  # type: ignore[no-untyped-def]
+    x_ptr,
+    parts_ptr,
+    rows,
+    channels,
+    chunk,
+    BLOCK_R: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+):
+    """Mean and M2 of a chunk of one of several passes, which are the third axis of the grid."""
+    channel, real = _own_channels(channels, BLOCK_C)
+    which, chunk_id, chunks = tl.program_id(2), tl.program_id(1), tl.num_programs(1)
+    x_ptr += which * rows * channels
+    mean, m2 = _moments_of_chunk(x_ptr, channel, real, rows, channels, chunk, BLOCK_R, BLOCK_C)
+    part_ptr = parts_ptr + 2 * (which * chunks + chunk_id) * channels + channel
+    tl.store(part_ptr, mean, mask=real)
+    tl.store(part_ptr + channels, m2, mask=real)
+
+
+@triton.jit(do_not_specialize=["rows", "chunk"])  # type: ignore[untyped-decorator]
+def pass_normalise(  # type: ignore[no-untyped-def]
+    x_ptr,
+    y_ptr,
+    weight_ptr,
+    bias_ptr,
+    parts_ptr,
+    eps,
+    rows,
+    channels,
+    chunk,
+    RELU: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    MOST_CHUNKS: tl.constexpr,
+):
+    """Each pass by its own moments, from the parts that ``pass_moments`` left."""
+    channel, real = _own_channels(channels, BLOCK_C)
+    which, chunks = tl.program_id(2), tl.num_programs(1)
+    parts_ptr += 2 * which * chunks * channels
+    mean, m2 = _moments_of_all(parts_ptr, channel, real, rows, channels, chunk, chunks, MOST_CHUNKS)
+    factor = tl.rsqrt(m2 / rows + eps) * _vector(weight_ptr, channel, real)
+    bias = _vector(bias_ptr, channel, real)
+    x_ptr += which * rows * channels
+    y_ptr += which * rows * channels
     _normalise_chunk(
         x_ptr, y_ptr, mean, factor, bias, channel, real, rows, channels, chunk, RELU, BLOCK_R
     )

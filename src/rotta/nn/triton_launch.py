@@ -12,18 +12,21 @@ import torch
 _launchers: dict[tuple[Hashable, ...], Callable[..., None]] = {}
 
 
-def launch(kernel: Any, kind: Hashable, grid: tuple[int, int], warps: int, *arguments: Any) -> None:
+def launch(kernel: Any, kind: Hashable, grid: tuple[int, ...], warps: int, *arguments: Any) -> None:
     """Launch a kernel on the device of its first argument, in the current stream.
 
     Args:
         kernel: A function under ``triton.jit``.
         kind: Tells calls apart that Triton compiles differently: by dtypes and alignment of the
             tensors, by the values of whole numbers and constants.
-        grid: How many programs, along two axes.
+        grid: How many programs, along two or three axes.
         warps: Of each program.
         arguments: All of the kernel's, in order, constants included.
     """
     device = arguments[0].get_device()
+    if device < 0:  # Triton's interpreter, which compiles nothing
+        kernel[grid](*arguments, num_warps=warps)
+        return
     if device != torch._C._cuda_getDevice():
         with torch.cuda.device(device):
             launch(kernel, kind, grid, warps, *arguments)
@@ -34,5 +37,4 @@ def launch(kernel: Any, kind: Hashable, grid: tuple[int, int], warps: int, *argu
         launcher(*arguments, stream=torch._C._cuda_getCurrentRawStream(device))
         return
     compiled = kernel[grid](*arguments, num_warps=warps)
-    if compiled is not None:  # Triton's interpreter compiles nothing
-        _launchers[known] = compiled[(*grid, 1)]
+    _launchers[known] = compiled[(*grid, 1)[:3]]
