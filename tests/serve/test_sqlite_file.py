@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -46,6 +48,44 @@ def test_a_file_is_the_same_by_every_name(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="in use by another server"):
             open_store(name)
     first.close()
+
+
+def test_a_hard_link_is_the_same_file_too(tmp_path: Path) -> None:
+    store, link = tmp_path / "state.sqlite", tmp_path / "link.sqlite"
+    first = open_store(store)
+    first.put("a", b"1")
+    link.hardlink_to(store)
+    for opened in (opened_elsewhere, open_store):
+        with pytest.raises(ValueError, match=r"link\.sqlite is in use .* stop that one"):
+            opened(link)
+    assert not (tmp_path / "link.sqlite-wal").exists()  # SQLite was not even asked
+    assert said("print(*database.execute('SELECT * FROM streams'))", store) == "('a', b'1')\n"
+    assert (tmp_path / "state.sqlite-wal").exists()  # that one knew that it was not the last
+    first.put("a", b"2")
+    first.close()
+    second = open_store(link)  # now it is free
+    assert second.get("a") == b"2"
+    second.close()
+
+
+def opened_elsewhere(file: Path) -> None:
+    """By a process of its own, which lets go of it when it ends."""
+    code = """
+from rotta.serve.stores import open_store
+try:
+    open_store(sys.argv[1])
+except ValueError as error:
+    print(error)
+"""
+    if error := said(code, file):
+        raise ValueError(error)
+
+
+def said(code: str, file: Path) -> str:
+    """By another process, with SQLite on a file."""
+    begin = "import sqlite3, sys\ndatabase = sqlite3.connect(sys.argv[1])\n"
+    words = [sys.executable, "-c", begin + code, str(file)]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def test_reading_does_not_wait_for_writing(tmp_path: Path) -> None:

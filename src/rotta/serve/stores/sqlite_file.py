@@ -1,8 +1,11 @@
 """States in one SQLite file: nothing to install, nothing to run."""
 
+import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,8 +25,8 @@ class SQLiteStore(Store):
     has a connection of its own, and so does not wait for what is being written.
 
     Args:
-        path: Of the file; ``FILE.lock`` appears beside it. Links are followed, so that a file is
-            the same one by whichever name.
+        path: Of the file; ``FILE.lock`` appears beside it. A file is the same one by whichever
+            name: links are followed, and it is locked itself as well, for hard links and mounts.
 
     Raises:
         ValueError: Another process has it open, or it is something else than a store.
@@ -33,14 +36,13 @@ class SQLiteStore(Store):
     def __init__(self, path: Path) -> None:
         self.path = path = path.resolve()
         _make_folder(path.parent)
-        self._claim = _claimed(path)
-        try:
-            self._writing = _Connection(path)
-            self._reading = _Connection(path)
-        except BaseException:
-            self._claim.close()
-            raise
-        self._own = _identities(path)
+        with ExitStack() as held:
+            held.enter_context(closing(_claimed(path)))
+            _lock(path, held)
+            self._writing = held.enter_context(closing(_Connection(path)))
+            self._reading = held.enter_context(closing(_Connection(path)))
+            self._own = _identities(path)
+            self._held = held.pop_all()
 
     def get(self, name: str) -> bytes | None:
         """What was last put under ``name``."""
@@ -70,9 +72,7 @@ class SQLiteStore(Store):
 
     def close(self) -> None:
         """Let go of the file."""
-        self._reading.close()
-        self._writing.close()
-        self._claim.close()
+        self._held.close()
 
     def _check_in_place(self) -> None:
         """SQLite would go on to write into a file that was removed, and all would be lost."""
@@ -163,9 +163,37 @@ def _claimed(path: Path) -> sqlite3.Connection:
             raise
     except sqlite3.Error as error:
         if "locked" in str(error):
-            raise ValueError(
-                f"{path} is in use by another server: stop that one, or give this one another "
-                "--store"
-            ) from error
+            raise _in_use(path) from error
         raise StoreError(f"{beside} cannot be written ({error}): give another --store") from error
     return claim
+
+
+def _lock(path: Path, held: ExitStack) -> None:
+    """Lock the file itself, by whichever name others come to it; it is made if it is not there.
+
+    By ``flock``, which does not meet the locks of SQLite. Those are gone as soon as their process
+    closes any descriptor of the file: this one is closed after all connections, and not at all if
+    the file is refused, since the other server may be in this very process.
+
+    Args:
+        path: Of the file.
+        held: Closes the descriptor; what is put there later is closed before.
+    """
+    if sys.platform == "win32":  # knows no such locks
+        return
+    import fcntl
+
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise _in_use(path) from error
+    except OSError as error:
+        raise StoreError(f"{path} cannot be opened ({error}): give another --store") from error
+    held.callback(os.close, descriptor)
+
+
+def _in_use(path: Path) -> ValueError:
+    return ValueError(
+        f"{path} is in use by another server: stop that one, or give this one another --store"
+    )
