@@ -117,6 +117,19 @@ def test_kill_under_load_then_an_orderly_end_under_load(tmp_path: Path) -> None:
     assert requests_in(tmp_path / "state.sqlite") == every_answer
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_is_told_to_end_again_and_again_saves_all_the_same(tmp_path: Path, number: int) -> None:
+    with live_server(tmp_path, *METHOD, "--store", "state.sqlite") as server:
+        for request in range(3):
+            for name in STREAMS:
+                server.client().predict(name, seen_by(name, request))
+        while server.process.poll() is None:
+            server.process.send_signal(number)
+            time.sleep(0.001)
+        assert server.end(number) == 0
+    assert requests_in(tmp_path / "state.sqlite") == dict.fromkeys(STREAMS, 3)
+
+
 def requests_in(file: Path) -> dict[str, int]:
     """What a server would find there."""
     store = open_store(file)

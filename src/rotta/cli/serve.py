@@ -1,6 +1,7 @@
 """``rotta serve``: one model for many streams, over HTTP."""
 
 import logging
+import signal
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -119,7 +120,8 @@ def serve(
     """Serve a model to many streams; each adapts on its own and is kept over restarts.
 
     A stream starts with its first request. SIGTERM or Ctrl-C finishes what was asked and saves all;
-    after `kill -9` every stream goes on from its last save. docs/serving.md tells the rest.
+    SIGTERM again changes nothing, a second Ctrl-C breaks off what is being answered, and saves.
+    After `kill -9` every stream goes on from its last save. docs/serving.md tells the rest.
 
     Example: `rotta serve --model digits --port 8000 --store state.sqlite`, then
     `curl -F images=@seven.png http://127.0.0.1:8000/v1/streams/gate-7/predict`
@@ -155,7 +157,10 @@ def serve(
         )
     except StoreError as error:
         raise ValueError(str(error)) from error
-    if not serving.run(service, sock, lambda url: say(f"serving {model} at {url}")):
+    saved = serving.run(service, sock, lambda url: say(f"serving {model} at {url}"))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # or Python, as it ends, lets one more kill it
+    if not saved:
         raise typer.Exit(1)
     say("stopped, and all streams are saved")
 
