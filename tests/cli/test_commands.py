@@ -1,5 +1,6 @@
 """The commands as a person types them."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from rotta.cli import app, main
@@ -143,6 +145,16 @@ def test_every_command_explains_itself() -> None:
         shown = rotta(command, "--help").output
         assert shown.count("--") >= 1
         assert "Example" in shown or command == "list"
+
+
+def test_help_shows_nothing_beside_flags_but_what_they_do() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert "bench" in commands
+    for words in ((), *((name,) for name in commands)):
+        shown = rotta(*words, "--help").output
+        assert re.search(r"--help +Show this message", shown)
+        assert "bool" not in shown
+    assert re.search(r"--quick +The figures", rotta("bench", "--help").output)
 
 
 def test_python_m_rotta_is_rotta() -> None:

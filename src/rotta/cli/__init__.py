@@ -4,18 +4,21 @@ import atexit
 import gc
 import io
 import sys
+from collections.abc import Callable
 
 import typer
 
 from rotta.cli import bench, corrupt, report, reproduce, run, serve, show, stream, train
 from rotta.cli.allocator import keep_freed_memory
 from rotta.cli.console import Stopped, errors
+from rotta.cli.help_page import Command, Group
 from rotta.versions import __version__
 
 _INTERRUPTED = 130  # what the command line ends with after Ctrl-C
 
 app = typer.Typer(
     name="rotta",
+    cls=Group,
     help="Practical test-time adaptation: streams that drift, and models that keep up.",
     epilog="Start with `rotta run`: built-in data, no download. Then `rotta list`.",
     no_args_is_help=True,
@@ -34,15 +37,19 @@ def _root(
         raise typer.Exit
 
 
-app.command("run")(run.run)
-app.command("reproduce")(reproduce.reproduce)
-app.command("report")(report.report)
-app.command("list")(show.show)
-app.command("stream")(stream.stream)
-app.command("corrupt")(corrupt.corrupt)
-app.command("train")(train.train)
-app.command("bench")(bench.bench)
-app.command("serve")(serve.serve)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "run": run.run,
+    "reproduce": reproduce.reproduce,
+    "report": report.report,
+    "list": show.show,
+    "stream": stream.stream,
+    "corrupt": corrupt.corrupt,
+    "train": train.train,
+    "bench": bench.bench,
+    "serve": serve.serve,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name, cls=Command)(_command)
 
 
 def main() -> None:
