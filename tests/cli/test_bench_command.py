@@ -29,6 +29,8 @@ def test_a_table_a_sentence_and_a_file(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     for name in ("floor", "bare", "rotta", "plain", "tent", "predict+update"):
         assert name in done.output
+    begins = "measuring rotta, tent with wrn-10-1 on cpu; a table of 9 lines follows, then new/"
+    assert done.stderr.startswith(begins)
     record = json.loads((tmp_path / "new" / "speed.json").read_text("utf-8"))
     over_floor, over_rotta = record["rotta_over_floor"], record["plain_over_rotta"]
     assert (
@@ -43,6 +45,8 @@ def test_quick_says_what_it_leaves_out() -> None:
     assert done.exit_code == 0, done.output
     assert "left out: cotta" in done.output
     assert "left out: other batch sizes" in done.output
+    assert done.stderr.startswith("measuring source, bn, pl, tent, lame, note, rotta")
+    assert done.stderr.count("\n") == 1
     for name in ("source", "bn", "pl", "tent", "lame", "note"):
         assert name in done.output
 
@@ -89,7 +93,9 @@ def test_mistakes_end_in_one_sentence_before_anything_is_measured(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert expected in " ".join(capsys.readouterr().err.split())
+    told = " ".join(capsys.readouterr().err.split())
+    assert expected in told
+    assert "measuring" not in told
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from typer.testing import CliRunner, Result
 
 from rotta.adapters import METHODS, PAPER_METHODS, Source
-from rotta.cli import app, live, main, options
+from rotta.cli import app, console, live, main, options
 from rotta.comparison import Failed, Look
 
 forks = pytest.mark.skipif(sys.platform != "linux", reason="forks, as only Linux allows")
@@ -67,6 +67,25 @@ def test_run_compares_every_method_of_the_paper_but_the_slow_one() -> None:
     with Image.open("result/stream.png") as picture:
         assert picture.width > 1000
     assert "rotta run --methods all" in done.stdout.splitlines()[-1]
+
+
+def test_the_first_line_tells_what_is_run_where_no_bar_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = ("run", "--methods", "source,bn:guard=true", "--limit", "5", "--order", "fog")
+    begins = "running source, bn:guard=true over digits-c, 1 batch"
+    done = rotta(*words, "--device", "cpu")
+    first = f"{begins}, on cpu; results go to {Path('runs/digits-c-ptta-seed0')}"
+    assert done.stderr.splitlines()[0] == first
+    assert "running" not in done.stdout
+    more = rotta(*words, "--seeds", "0,1", "--out", "[mine]").stderr
+    assert f"{begins} for each of 2 seeds, on " in more
+    assert more.splitlines()[0].endswith(" results go to [mine]")
+    Path("[mine]/report.html").unlink()
+    assert rotta("run", "--resume", "[mine]").stderr.splitlines()[0] == more.splitlines()[0]
+    terminal = io.StringIO()
+    monkeypatch.setattr(console, "errors", Console(force_terminal=True, file=terminal))
+    assert "running" not in rotta(*words, "--out", "there").stderr + terminal.getvalue()
 
 
 def test_named_methods_are_run_as_named_and_in_that_order() -> None:

@@ -45,6 +45,10 @@ class Settings:
     quick: bool = False
     """Batch sizes and times that fit into 45 seconds on two cores, instead of those above."""
 
+    def chosen(self) -> Sequence[MethodChoice]:
+        """The methods, or the usual ones."""
+        return self.methods or default_methods(torch.device(self.device), self.quick)
+
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -88,7 +92,7 @@ def benchmark(settings: Settings, progress: Progress | None = None) -> Benchmark
         ValueError: Something in the settings is unknown, or does not fit the network.
     """
     device = torch.device(settings.device)
-    methods = settings.methods or default_methods(device, settings.quick)
+    methods = settings.chosen()
     load = make_workload(
         settings.model,
         device,

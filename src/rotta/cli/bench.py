@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rotta.cli import options
-from rotta.cli.console import output, progress_bar, say
+from rotta.cli.console import output, progress_bar, say, say_what_begins
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -88,7 +88,13 @@ def bench(
     settings = _settings(model, device, methods, batch_sizes, image_size, classes, seconds, quick)
     if json is not None:
         _check_writable(json)
-    with progress_bar("measuring") as progress:
+    with progress_bar("measuring") as bar:
+
+        def progress(done: int, total: int) -> None:
+            if not done:  # nothing was refused
+                say_what_begins(_in_words(settings, total, json))
+            bar(done, total)
+
         result = benchmark(settings, progress)
     output.print(_table(result))
     for reason in result.left_out:
@@ -129,6 +135,12 @@ def _settings(
         seconds=SECONDS if seconds is None else seconds,
         quick=quick,
     )
+
+
+def _in_words(settings: "Settings", measurements: int, json: Path | None) -> str:
+    methods = ", ".join(choice.label for choice in settings.chosen())
+    begins = f"measuring {methods} with {settings.model} on {settings.device}"
+    return f"{begins}; a table of {measurements} lines follows" + (f", then {json}" if json else "")
 
 
 def _sizes(text: str) -> list[int]:

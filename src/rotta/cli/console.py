@@ -28,6 +28,12 @@ def say(text: str) -> None:
     output.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
+def say_what_begins(text: str) -> None:
+    """Print a line where no bar will show that something goes on; results are not mixed with it."""
+    if not errors.is_terminal:
+        errors.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress]:
     """Yield ``progress(done, total)``, to be called as work goes on.

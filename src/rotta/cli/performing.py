@@ -13,7 +13,7 @@ from rotta.adapters.choice import MethodChoice, parse_methods
 from rotta.checkpoint import Checkpoints
 from rotta.cli import options
 from rotta.cli.allocator import give_freed_memory_back
-from rotta.cli.console import Stopped, download_question, output, say
+from rotta.cli.console import Stopped, download_question, output, say, say_what_begins
 from rotta.cli.live import Live
 from rotta.cli.run_folder import CHECKPOINTS, claim, held, run_name
 from rotta.cli.run_request import Begun, Request
@@ -125,6 +125,7 @@ class _Ready:
             Stopped: by Ctrl-C; the message says where the finished walks are, and how to go on.
         """
         folder = record.path.parent
+        say_what_begins(self._in_words(folder))
         walks = compare(
             self.choices,
             self.net,
@@ -145,6 +146,13 @@ class _Ready:
                     live.end(end)
         except KeyboardInterrupt:
             raise Stopped(_what_is_kept(record)) from None
+
+    def _in_words(self, folder: Path) -> str:
+        methods = ", ".join(choice.label for choice in self.choices)
+        stream = f"{self.request.dataset}, {_counted(len(self.first), 'batch', 'es')}"
+        if len(self.request.seeds) > 1:
+            stream += f" for each of {len(self.request.seeds)} seeds"
+        return f"running {methods} over {stream}, on {self.request.device}; results go to {folder}"
 
 
 def _live(request: Request) -> Live:
