@@ -77,6 +77,18 @@ def test_a_head_without_end(url: str) -> None:
     assert Client(url).health()["status"] == "ok"
 
 
+@pytest.mark.parametrize(("more", "status"), [(0, b"200"), (1, b"400")])
+@pytest.mark.parametrize("pieces", [1, 7])
+def test_the_longest_head(url: str, more: int, status: bytes, pieces: int) -> None:
+    asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n"
+    asked %= b"a" * (connections._HEAD_BYTES - len(asked) + 2 + more)
+    size = -(-len(asked) // pieces)
+    with connected(url) as line:
+        for start in range(0, len(asked), size):
+            line.sendall(asked[start : start + size])
+        assert line.recv(1000).startswith(b"HTTP/1.1 " + status)
+
+
 def test_heads_of_a_connection_count_one_by_one(url: str) -> None:
     asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 60_000 + b"\r\n\r\n"
     with connected(url) as line:

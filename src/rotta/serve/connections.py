@@ -32,12 +32,16 @@ class BoundedHttp(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Part of a request, or several."""
-        super().data_received(data)
-        if self._in_head and not self.transport.is_closing():
-            self._head_bytes += len(data)
-            if self._head_bytes > _HEAD_BYTES:
-                self.send_400_response(f"more than {_HEAD_BYTES} bytes before the body: send less")
+        """Part of a request, or several; of a head no more is read than it may have."""
+        while data and not self.transport.is_closing():
+            piece = data[: _HEAD_BYTES - self._head_bytes] if self._in_head else data
+            super().data_received(piece)
+            data = data[len(piece) :]
+            if self._in_head:
+                self._head_bytes += len(piece)
+                if self._head_bytes >= _HEAD_BYTES and not self.transport.is_closing():
+                    problem = f"more than {_HEAD_BYTES} bytes before the body: send less"
+                    self.send_400_response(problem)
 
     def on_message_begin(self) -> None:
         """The first line of another request."""
