@@ -53,6 +53,24 @@ def test_so_it_gets_a_third_of_the_time_whatever_it_asks_for(clock: Clock, calm:
     assert worked / clock.now == pytest.approx(1 / 3, abs=0.04)
 
 
+@pytest.mark.parametrize(("every", "least", "most"), [(9.0, 0.75, 0.85), (1.0, 0.3, 0.4)])
+def test_a_fast_camera_rests_for_who_was_about_just_now(
+    clock: Clock, every: float, least: float, most: float
+) -> None:
+    shares, worked, due = Shares(clock), 0.0, 0.0
+    while clock.now < 90.0:
+        if clock.now >= due:
+            due += every
+            shares.charge({"neighbour": 1}, seconds=0.005)
+        if rest := shares.rest("fast"):
+            clock.now += min(rest, due - clock.now)
+        else:
+            clock.now += 0.02
+            worked += 0.02
+            shares.charge({"fast": 1}, seconds=0.02)
+    assert least < worked / clock.now < most
+
+
 def test_nobody_rests_alone_or_among_equals(clock: Clock) -> None:
     shares = Shares(clock)
     for _ in range(100):

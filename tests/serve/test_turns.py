@@ -34,8 +34,8 @@ def test_who_takes_much_learns_after_others_were_answered(
     clock, watching = Clock(), Watching()
     shares = Shares(clock)
     shares.charge({"calm": 1}, others_take)
-    shares.charge({"flood": 1}, 1.0)
-    clock.now += 2.0  # whoever had to has rested
+    shares.charge({"flood": 1}, 0.9)
+    clock.now += 1.9  # whoever had to has rested, and both are still about
     pool = StreamPool(load_model("digits").net, 10, capacity=1, update_every=1)
     worker = Worker(pool, ONE_AT_A_TIME, torch.device("cpu"), watching, shares)
     asked = [worker.predict(stream, digits(1)) for stream in ("flood", "calm")]

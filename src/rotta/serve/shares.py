@@ -13,7 +13,8 @@ _REST = 2.0  # seconds for each second of work
 _SHORT = 0.02  # seconds; shorter work holds up others less, and is rested from less
 _LONGEST_REST = 2.0  # seconds; now and then work takes long for no fault of a stream's
 _HALF_LIFE = 2.0  # seconds after which work counts half
-_ABOUT = 10.0  # seconds for which a stream counts as being about
+_ABOUT = 2.0  # seconds for which a stream counts as being about: others rest for its sake
+_REMEMBERED = 10.0  # seconds for which it is one of those who the average is of
 
 
 @dataclass(slots=True)
@@ -78,7 +79,7 @@ class Shares:
             own = self._of.get(stream)
             if own is None or own.rests_until <= now or not self._takes_much(own, now):
                 return 0.0
-            return own.rests_until - now
+            return max(0.0, min(own.rests_until, self._others_worked_for(own) + _ABOUT) - now)
 
     async def rested(self, stream: str) -> None:
         """Wait until more may be done for a stream."""
@@ -90,6 +91,10 @@ class Shares:
         theirs = self._all.counts(now) - work
         return others > 0 and work > _TIMES_THE_OTHERS * theirs / others
 
+    def _others_worked_for(self, own: _Account) -> float:
+        """When that was last; there are others."""
+        return next(each.at for each in reversed(self._of.values()) if each is not own)
+
     def _charge(self, stream: str, seconds: float, now: float) -> None:
         own = self._of.setdefault(stream, _Account())
         self._of.move_to_end(stream)
@@ -99,6 +104,6 @@ class Shares:
         own.rests_until = min(until, now + _LONGEST_REST)
 
     def _forget(self, now: float) -> None:
-        while self._of and next(iter(self._of.values())).at < now - _ABOUT:
+        while self._of and next(iter(self._of.values())).at < now - _REMEMBERED:
             _, gone = self._of.popitem(last=False)
             self._all.add(-gone.counts(now), now)
