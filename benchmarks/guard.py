@@ -24,10 +24,11 @@ from torch import Tensor
 import rotta
 from rotta.adapters.choice import MethodChoice, parse_methods
 from rotta.bench.timing import timer_for
+from rotta.guard.guard import LOOK_EVERY
 from rotta.results import as_json, provenance
 from rotta.streams import Batch
 
-TURN = 24  # batches
+TURN = LOOK_EVERY  # batches: every turn has one look
 _WARM_UP = 2  # turns, in which kernels are chosen and graphs recorded
 
 

@@ -7,7 +7,7 @@ from small_methods import EVERY, images, make, small_net, stream, walk
 import rotta
 from rotta.adapters import note, unlearnt
 from rotta.adapters import rotta as method
-from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
+from rotta.adapters.unlearnt import FOLLOW_EVERY, FOLLOWED_AT_ONCE, followed, share_of_many
 
 tracking = pytest.mark.parametrize("name", ["rotta", "note"])
 
@@ -63,9 +63,8 @@ def test_it_keeps_step_with_the_method(name: str) -> None:
 def test_every_image_of_a_bank_has_its_turn() -> None:
     for size in (1, 7, 8, 17, 64):
         bank = torch.arange(size)
-        shown = torch.cat(
-            [followed(bank, FOLLOW_EVERY * turn) for turn in range(max(1, size // 8))]
-        )
+        turns = max(1, size // FOLLOWED_AT_ONCE)
+        shown = torch.cat([followed(bank, FOLLOW_EVERY * turn) for turn in range(turns)])
         assert shown.sort().values.tolist() == bank.tolist()
 
 

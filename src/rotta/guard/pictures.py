@@ -12,6 +12,8 @@ severity, 35 are below, most of them under impulse noise; half of all are above 
 FEWEST_PAIRS = 1000
 """Of neighbours: in smaller images noise and pictures cannot be told apart."""
 
+_ROUNDING = 1e-9  # what a single colour may seem to vary by; one pixel of 32×32 varies it more
+
 
 def shows_something(x: Tensor) -> Tensor:
     """Which images are more than independent pixels or a single colour.
@@ -34,6 +36,7 @@ def shows_something(x: Tensor) -> Tensor:
     _, channels, height, width = x.shape
     if channels * height * (width - 1) < FEWEST_PAIRS:
         return torch.ones(len(x), dtype=torch.bool, device=x.device)
-    steps = (x[..., 1:] - x[..., :-1]).square().mean(dim=(2, 3)).sum(dim=1)
-    spread = 2 * x.var(dim=(2, 3)).sum(dim=1)
-    return steps < (1 - LEAST_LIKENESS) * spread
+    steps = (x[..., 1:] - x[..., :-1]).square_().mean(dim=(2, 3)).sum(dim=1)
+    # not var(): on a CPU it takes ten times as long
+    spread = (x - x.mean(dim=(2, 3), keepdim=True)).square_().mean(dim=(2, 3)).sum(dim=1)
+    return (steps < 2 * (1 - LEAST_LIKENESS) * spread) & (spread > _ROUNDING)
