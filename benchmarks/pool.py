@@ -203,7 +203,8 @@ def _held_bytes(device: torch.device) -> int:
         return torch.cuda.memory_allocated(device)
     gc.collect()
     tensors = (each for each in gc.get_objects() if issubclass(type(each), Tensor))
-    storages = (tensor.untyped_storage() for tensor in tensors)
+    # packed weights tell nobody where they lie; streams have none
+    storages = (tensor.untyped_storage() for tensor in tensors if tensor.layout is torch.strided)
     return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
 

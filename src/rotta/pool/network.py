@@ -10,6 +10,7 @@ from rotta.nn.frozen_conv import freeze_convolutions
 from rotta.nn.fusion import fuse_relus
 from rotta.nn.mixed_norm import mixed_norm, moved_and_normalised
 from rotta.nn.moments import channel_moments
+from rotta.nn.packed_conv import pack_convolutions, usable
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import (
     OTHER_NORMS,
@@ -121,6 +122,7 @@ class PooledNetwork:
         self._norms = [m for m in self._net.modules() if isinstance(m, PooledNorm)]
         if all(p.is_cuda for p in net.parameters()):
             freeze_convolutions(self._net, None, {})
+        self._predicting = pack_convolutions(self._net)  # the same layers
         self._num_classes = num_classes
         self._channels = [len(norm.weight) for norm in self._norms]
         trained = ((n.running_mean, n.running_var, n.weight, n.bias) for n in self._norms)
@@ -144,8 +146,10 @@ class PooledNetwork:
         of_layers = zip(self._by_layer(scale), self._by_layer(shift), strict=True)
         for norm, scale_and_shift in zip(self._norms, of_layers, strict=True):
             norm.scale_and_shift = scale_and_shift
+        if usable() and self._predicting is not self._net:
+            return self._run(self._predicting, x)
         # channels innermost: scale and shift then lie as the values that they are for
-        return self._run(x.contiguous(memory_format=torch.channels_last))
+        return self._run(self._net, x.contiguous(memory_format=torch.channels_last))
 
     def moved_logits(self, x: Tensor, statistics: Tensor, affine: Tensor, alpha: float) -> Tensor:
         """The same in an update, by statistics that are moved first, in place.
@@ -166,7 +170,7 @@ class PooledNetwork:
         streams = statistics.shape[1]
         # channels of several streams lie side by side in one layout, the other is faster for one
         layout = torch.channels_last if streams == 1 else torch.contiguous_format
-        logits = self._run(x.contiguous(memory_format=layout))
+        logits = self._run(self._net, x.contiguous(memory_format=layout))
         moved = torch.cat([of_layer.view(2, streams, -1) for of_layer in held], dim=2)
         statistics.copy_(moved)
         return logits
@@ -175,9 +179,9 @@ class PooledNetwork:
         """(…, ΣC) to (…, C) for each layer."""
         return torch.split(numbers, self._channels, dim=-1)
 
-    def _run(self, x: Tensor) -> Tensor:
+    def _run(self, net: nn.Module, x: Tensor) -> Tensor:
         try:
-            return logits_of(self._net(x), self._num_classes)
+            return logits_of(net(x), self._num_classes)
         finally:
             for norm in self._norms:  # graphs of activations hang on to them
                 norm.scale_and_shift = norm.moving = None
