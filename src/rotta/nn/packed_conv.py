@@ -69,7 +69,7 @@ class PackedConv2d(nn.Module):
         axes = zip(x.shape[2:], self._padding, self._kernel, self._stride, strict=True)
         size = [(length + 2 * p - k) // s + 1 for length, p, k, s in axes]
         return (
-            summand.shape == (len(x), len(self.weight), *size)
+            summand.shape == (x.shape[0], self.weight.shape[0], *size)
             and summand.dtype == x.dtype
             and summand.is_contiguous(memory_format=torch.channels_last)
         )
