@@ -220,21 +220,13 @@ class Adapter(nn.Module, metaclass=_Method):
         answer = logits.detach() if self.class_mix is None else self.class_mix(logits.detach())
         if learn:
             self._input_shape = tuple(x.shape[1:])
-            if shown is None:
+            if shown is None or self._shows_something(shown):
                 self._learn(x, logits)
-            else:
-                self._learn_from_pictures(x, logits, shown.read())
         return answer
 
-    def _learn_from_pictures(self, x: Tensor, logits: Tensor, shown: Tensor) -> None:
-        """Leave out images that show nothing; a mask, (B,), says which do."""
+    def _shows_something(self, shown: ToHost) -> bool:
         assert self._guard is not None
-        if not self._guard.worth_learning(shown):
-            return
-        if not shown.all():
-            rows = shown.nonzero().flatten().to(x.device)
-            x, logits = x[rows], logits[rows]
-        self._learn(x, logits)
+        return self._guard.worth_learning(shown.read())
 
     def _learn(self, x: Tensor, logits: Tensor) -> None:
         if self.class_mix is not None:

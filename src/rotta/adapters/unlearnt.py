@@ -7,10 +7,10 @@ statistics has to track those of the unlearnt network apart.
 
 from torch import Tensor
 
-FOLLOW_EVERY = 8
+FOLLOW_EVERY = 4
 """Updates between two steps of these statistics where only a guard needs them: as long as they keep
 step with the method's own, what differs between the two is what was learnt."""
-FOLLOWED_AT_ONCE = 16
+FOLLOWED_AT_ONCE = 8
 """Images of the bank in a step, about: over many steps all of them count alike, and so few cost a
 few hundredths of an update."""
 
@@ -34,8 +34,8 @@ def followed(images: Tensor, update: int) -> Tensor:
 
     Example:
         >>> import torch
-        >>> bank = torch.arange(32)
-        >>> [followed(bank, update)[:4].tolist() for update in (0, 8)]
+        >>> bank = torch.arange(16)
+        >>> [followed(bank, update)[:4].tolist() for update in (0, 4)]
         [[0, 2, 4, 6], [1, 3, 5, 7]]
     """
     parts = max(1, len(images) // FOLLOWED_AT_ONCE)

@@ -34,7 +34,7 @@ MOST_STEPS_DOWN = 3
 QUIET_PER_ALARM = 1000
 """Batches without an alarm, for each alarm there was, after which the rate goes up by one step."""
 BLIND_AFTER = 64
-"""Images in a row that show nothing, after which that is an event."""
+"""Images of batches in a row that show nothing, after which that is an event."""
 MOST_EVENTS = 256
 """The oldest go first."""
 _FRESH = 0.25  # share of the newest look in the level and in the histograms
@@ -92,17 +92,17 @@ class Guard:
         self._answers: Tensor | None = None  # (2, C): histograms of its answers and the reference's
         self._signals: dict[str, float] = {}
         self._was_finite: ToHost | bool = True
-        self._blind_for = 0  # images in a row, up to now, that showed nothing
+        self._blind_for = 0  # images, up to now, of batches in a row that showed nothing
 
     def worth_learning(self, shown: Tensor) -> bool:
-        """Whether any image of a batch is; note when it begins and ends that none is.
+        """Whether a batch is: at least half of it shows something. Notes when that ends and begins.
 
         Args:
-            shown: Which of them show something, (B,), on the host; see
+            shown: Which images do, (B,), on the host; see
                 :func:`~rotta.guard.pictures.shows_something`.
         """
         was_blind = self._blind_for >= BLIND_AFTER
-        if not shown.any():
+        if 2 * int(shown.sum()) < len(shown):
             self._batches += 1
             self._blind_for += len(shown)
             if not was_blind and self._blind_for >= BLIND_AFTER:

@@ -123,8 +123,11 @@ class Engine:
             The streams that were updated at least once, or that their guards have news of.
         """
         before = [(lesson.stream, lesson.stream.events) for lesson in lessons]
-        pictures = [lesson.pictures() for lesson in lessons]
-        lessons = [each for each in pictures if each is not None and self._may_learn(each.stream)]
+        lessons = [
+            lesson
+            for lesson in lessons
+            if lesson.is_worth_learning() and self._may_learn(lesson.stream)
+        ]
         updated = [stream for alike in by_shape(lessons) for stream in self._fill_and_update(alike)]
         self._guard(lessons)
         if self._options.reset_every is not None:

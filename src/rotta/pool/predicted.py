@@ -93,18 +93,10 @@ class Predicted(NamedTuple):
         """The same on the host."""
         return self.of.kept_on_host[self.start : self.stop]
 
-    def pictures(self) -> "Predicted | None":
-        """Without images that show nothing, for which a guard is asked; None if nothing is left."""
-        if self.stream.guard is None:
-            return self
-        shown = self.of.shown[self.start : self.stop]
-        if not self.stream.guard.worth_learning(shown):
-            return None
-        if bool(shown.all()):
-            return self
-        rows = shown.nonzero().flatten().to(self.images.device)
-        some = Pass(self.images[rows], self.kept[rows], guarded=True)
-        return Predicted(self.stream, some, 0, len(rows))
+    def is_worth_learning(self) -> bool:
+        """Whether enough of it shows something, for streams that have a guard."""
+        guard = self.stream.guard
+        return guard is None or guard.worth_learning(self.of.shown[self.start : self.stop])
 
     def note(self) -> None:
         """Take it up into the stream's record; waits for the device."""
