@@ -5,17 +5,23 @@ import torch
 from small_methods import EVERY, images, make, small_net, stream, walk
 
 import rotta
-from rotta.adapters import note, unlearnt
-from rotta.adapters import rotta as method
-from rotta.adapters.unlearnt import FOLLOW_EVERY, FOLLOWED_AT_ONCE, followed, share_of_many
+from rotta.adapters import unlearnt
+from rotta.adapters.unlearnt import (
+    FOLLOW_EVERY,
+    FOLLOWED_AT_ONCE,
+    followed,
+    share_of_many,
+    steps_to_follow,
+)
+from rotta.guard import Guard
+from rotta.guard.guard import LOOK_EVERY
 
 tracking = pytest.mark.parametrize("name", ["rotta", "note"])
 
 
 @pytest.fixture
 def at_every_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in (method, note):
-        monkeypatch.setattr(each, "FOLLOW_EVERY", 1)
+    monkeypatch.setattr(unlearnt, "FOLLOW_EVERY", 1)
     monkeypatch.setattr(unlearnt, "FOLLOWED_AT_ONCE", 1_000)  # the whole bank
 
 
@@ -60,11 +66,29 @@ def test_it_keeps_step_with_the_method(name: str) -> None:
             assert torch.allclose(own, kept, atol=1e-5)
 
 
-def test_every_image_of_a_bank_has_its_turn() -> None:
+@tracking
+def test_in_doubt_it_keeps_step_at_every_update(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unlearnt, "FOLLOWED_AT_ONCE", 1_000)
+    monkeypatch.setattr(Guard, "in_doubt", True)
+    model = make(name, guard=True, lr=0.0)
+    x = images(8, seed=99)
+    for batch in stream(FOLLOW_EVERY // 2, EVERY):
+        model(batch)
+        assert torch.allclose(model.infer_unlearnt(x), model.predict(x), atol=1e-6)
+
+
+def test_a_look_finds_statistics_that_have_caught_up() -> None:
+    """Where every batch is an update."""
+    assert LOOK_EVERY % FOLLOW_EVERY == 0
+    assert steps_to_follow(LOOK_EVERY - 1, doubt=False) == FOLLOW_EVERY
+
+
+@pytest.mark.parametrize("steps", [1, FOLLOW_EVERY])
+def test_every_image_of_a_bank_has_its_turn(steps: int) -> None:
     for size in (1, 7, 8, 17, 64):
         bank = torch.arange(size)
         turns = max(1, size // FOLLOWED_AT_ONCE)
-        shown = torch.cat([followed(bank, FOLLOW_EVERY * turn) for turn in range(turns)])
+        shown = torch.cat([followed(bank, steps * turn, steps) for turn in range(turns)])
         assert shown.sort().values.tolist() == bank.tolist()
 
 

@@ -13,7 +13,7 @@ from rotta.adapters.cadence import cadence
 from rotta.adapters.checks import check_at_least_one, check_between
 from rotta.adapters.common import CommonOptions
 from rotta.adapters.logits import entropy, exact_entropy
-from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
+from rotta.adapters.unlearnt import followed, share_of_many, steps_to_follow
 from rotta.memory.pbrs import PBRS
 from rotta.nn.iabn import InstanceAwareNorm
 from rotta.nn.surgery import (
@@ -88,7 +88,7 @@ class NOTE(Adapter):
         self._norms = layers_of(self.net, InstanceAwareNorm)
         self.unlearnt: nn.Module | None = None
         if self._guard is not None:
-            self.unlearnt = _prepare(net, k, share_of_many(momentum, FOLLOW_EVERY))
+            self.unlearnt = _prepare(net, k, momentum)
             self.unlearnt.requires_grad_(False)
         self.optimiser = adam(trained, lr)
         self.generator = torch.Generator().manual_seed(seed)
@@ -120,10 +120,19 @@ class NOTE(Adapter):
         with torch.enable_grad(), layers_training(self._norms):
             loss = exact_entropy(self.logits(self.net, memory)).mean()
             descend(loss, self.optimiser)
-        updates = self.samples_seen // self.update_every - 1  # before this one
-        if self.unlearnt is not None and updates % FOLLOW_EVERY == 0:
-            with layers_training(layers_of(self.unlearnt, InstanceAwareNorm)):
-                self.logits(self.unlearnt, followed(memory, updates))
+        if self._guard is not None and self.unlearnt is not None:
+            updates = self.samples_seen // self.update_every - 1  # before this one
+            steps = steps_to_follow(updates, doubt=self._guard.in_doubt)
+            if steps:
+                self._follow(self.unlearnt, followed(memory, updates, steps), steps)
+
+    def _follow(self, unlearnt: nn.Module, memory: Tensor, steps: int) -> None:
+        """Move the unlearnt network's statistics as far as so many updates would have."""
+        layers = layers_of(unlearnt, InstanceAwareNorm)
+        for layer in layers:
+            layer.momentum = share_of_many(self._norms[0].momentum, steps)
+        with layers_training(layers):
+            self.logits(unlearnt, memory)
 
 
 def _prepare(net: nn.Module, k: float, momentum: float) -> nn.Module:

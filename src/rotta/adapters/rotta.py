@@ -15,7 +15,7 @@ from rotta.adapters.checks import check_at_least_one, check_between
 from rotta.adapters.common import CommonOptions
 from rotta.adapters.logits import entropy, exact_entropy
 from rotta.adapters.precision import FULL, PRECISIONS, check_precision, computing_in
-from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many
+from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many, steps_to_follow
 from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent
 from rotta.nn.augment import drawn_strong_views
@@ -133,8 +133,7 @@ class RoTTA(Adapter):
         self.teacher = _prepare(net, alpha, robust_norm) if robust_training else self.student
         self.unlearnt: nn.Module | None = None
         if robust_norm and (self.ANCHORED or self._guard is not None):
-            steps = 1 if self.ANCHORED else FOLLOW_EVERY
-            self.unlearnt = _prepare(net, share_of_many(alpha, steps), robust_norm)
+            self.unlearnt = _prepare(net, alpha, robust_norm)
         if graphs or precision != FULL:  # else launching them would cost more than they save
             made: Made = {}
             for own in (self.student, self.teacher, self.unlearnt):
@@ -189,8 +188,11 @@ class RoTTA(Adapter):
             (strong,) = drawn_strong_views(weak, self.generator)
         weight = timeliness(age.to(weak.dtype), self.capacity)
         self._run_fast(self._descend, weak, strong, weight)
-        if self.unlearnt is not None and not self.ANCHORED and self.updates % FOLLOW_EVERY == 0:
-            self._run_fast(self._follow, followed(weak, self.updates))
+        if self._guard is not None and self.unlearnt is not None and not self.ANCHORED:
+            steps = steps_to_follow(self.updates, doubt=self._guard.in_doubt)
+            if steps:
+                follow = self._follow if steps == 1 else self._catch_up
+                self._run_fast(follow, followed(weak, self.updates, steps))
         self.updates += 1
 
     def _descend(self, weak: Tensor, strong: Tensor, weight: Tensor) -> None:
@@ -221,6 +223,19 @@ class RoTTA(Adapter):
         assert self.unlearnt is not None
         with layers_training(layers_of(self.unlearnt, RobustBatchNorm)):
             return self._unlearnt_logits(weak)
+
+    def _catch_up(self, weak: Tensor) -> Tensor:
+        """The same, as far as so many updates would have moved them."""
+        assert self.unlearnt is not None
+        layers = layers_of(self.unlearnt, RobustBatchNorm)
+        usual = layers[0].alpha
+        try:
+            for layer in layers:
+                layer.alpha = share_of_many(usual, FOLLOW_EVERY)
+            return self._follow(weak)
+        finally:
+            for layer in layers:
+                layer.alpha = usual
 
     def _teacher_logits(self, x: Tensor) -> Tensor:
         return self._logits(self.teacher, x)

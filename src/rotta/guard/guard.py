@@ -125,6 +125,11 @@ class Guard:
         return False
 
     @property
+    def in_doubt(self) -> bool:
+        """Whether an alarm was just raised, or one will be if it goes on like this."""
+        return self._strikes > 0 or self._signals.get("lost belief", 0.0) > MOST_LOST
+
+    @property
     def is_due(self) -> bool:
         """Whether the next :meth:`look` will ask the method for what it would say unlearnt."""
         return self._batches + 1 >= self._look_at
@@ -141,7 +146,7 @@ class Guard:
         self._was_finite = ToHost(logits.isfinite().all())
         if method.learns and self._batches >= self._look_at:
             self._compare(method, x, logits.detach())
-            self._look_at = self._batches + (1 if self._in_doubt() else LOOK_EVERY)
+            self._look_at = self._batches + (1 if self.in_doubt else LOOK_EVERY)
         if self._steps_down and self._batches - self._quiet_since >= self._quiet_needed():
             self._raise_rate(method)
 
@@ -161,10 +166,6 @@ class Guard:
             self._alarm(method, "lost belief", at_least=ACTIONS[1] if grave else ACTIONS[0])
         elif self._level < MOST_LOST / 2:
             self._certify(method)
-
-    def _in_doubt(self) -> bool:
-        """Whether an alarm was just raised, or one will be if it goes on like this."""
-        return self._strikes > 0 or self._signals["lost belief"] > MOST_LOST
 
     def _seen(self, method: Guarded, logits: Tensor, reference: Tensor) -> dict[str, float]:
         """All signals, in one copy to the host."""

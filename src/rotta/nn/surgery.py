@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from rotta.nn.trained_norm import BatchNorm
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 OTHER_NORMS = (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+Layer = TypeVar("Layer", bound=nn.Module)
 
 
 def copy_sharing_weights(net: nn.Module) -> nn.Module:
@@ -135,7 +137,7 @@ def train_only(net: nn.Module, parameters: list[nn.Parameter]) -> None:
         parameter.requires_grad_(True)
 
 
-def layers_of(net: nn.Module, *kinds: type[nn.Module]) -> list[nn.Module]:
+def layers_of(net: nn.Module, *kinds: type[Layer]) -> list[Layer]:
     """The layers of these kinds, each once."""
     return [module for module in net.modules() if isinstance(module, kinds)]
 

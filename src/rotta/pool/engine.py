@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rotta.adapters.unlearnt import FOLLOW_EVERY, followed
+from rotta.adapters.unlearnt import followed, steps_to_follow
 from rotta.guard import Guard
 from rotta.pool.banks import Banks
 from rotta.pool.guarded import GuardedStream
@@ -166,21 +166,23 @@ class Engine:
 
     def _step(self, streams: Sequence[Stream]) -> None:
         self._passes.update(*lesson_of(streams, self.banks, self._options.lr, self._device))
-        self._follow([stream for stream in streams if _follows_now(stream)])
+        self._follow(streams)
         for stream in streams:
             stream.record.steps += 1
             stream.record.updates += 1
 
     def _follow(self, streams: Sequence[Stream]) -> None:
         """Let what guards compare with keep up; those together that show as many images."""
-        alike: dict[torch.Size, list[tuple[int, Tensor]]] = defaultdict(list)
+        alike: dict[tuple[int, torch.Size], list[tuple[int, Tensor]]] = defaultdict(list)
         for stream in streams:
-            weak = followed(self.banks.images(stream.row), stream.record.updates)
-            alike[weak.shape].append((stream.row, weak))
-        for together in alike.values():
+            steps = _steps_to_follow(stream)
+            if steps:
+                weak = followed(self.banks.images(stream.row), stream.record.updates, steps)
+                alike[steps, weak.shape].append((stream.row, weak))
+        for (steps, _), together in alike.items():
             rows = sent(torch.tensor([row for row, _ in together]), self._device)
             weak = interleaved(torch.stack([images for _, images in together]))
-            self._passes.follow(rows, weak)
+            self._passes.follow(rows, weak, steps)
 
     def _may_learn(self, stream: Stream) -> bool:
         return stream.guard is None or stream.guard.may_learn(self._guarded(stream))
@@ -226,8 +228,10 @@ class Engine:
         return torch.cat([by(some, of) for some, of in parts])
 
 
-def _follows_now(stream: Stream) -> bool:
-    return stream.guard is not None and stream.record.updates % FOLLOW_EVERY == 0
+def _steps_to_follow(stream: Stream) -> int:
+    if stream.guard is None:
+        return 0
+    return steps_to_follow(stream.record.updates, doubt=stream.guard.in_doubt)
 
 
 def _is_due(stream: Stream) -> bool:

@@ -63,15 +63,17 @@ class Passes:
         moved = self._run("update", len(lesson.weak), self._updated, held, *lesson)
         self._numbers.put_back(rows, moved)
 
-    def follow(self, rows: Tensor, weak: Tensor) -> None:
+    def follow(self, rows: Tensor, weak: Tensor, steps: int) -> None:
         """Let the unlearnt networks of some streams keep up.
 
         Args:
             rows: Theirs, (G,).
             weak: What their banks hold, (N·G, C, H, W), as in a lesson.
+            steps: For how many updates.
         """
         held = self._numbers.of_unlearnt(rows)
-        moved = self._run("follow", len(weak), self._followed, weak, *held)
+        function = self._followed if steps == 1 else self._caught_up
+        moved = self._run(function.__name__, len(weak), function, weak, *held)
         self._numbers.put_unlearnt(rows, moved)
 
     def _updated(self, held: Tensor, *lesson: Tensor) -> Tensor:
@@ -79,6 +81,9 @@ class Passes:
         return update(self._network, held, Lesson(*lesson), alpha=alpha, nu=nu)
 
     def _followed(self, weak: Tensor, statistics: Tensor, affine: Tensor) -> Tensor:
+        return follow(self._network, weak, statistics, affine, alpha=self._options.alpha)
+
+    def _caught_up(self, weak: Tensor, statistics: Tensor, affine: Tensor) -> Tensor:
         alpha = share_of_many(self._options.alpha, FOLLOW_EVERY)
         return follow(self._network, weak, statistics, affine, alpha=alpha)
 
