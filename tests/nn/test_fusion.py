@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from rotta.models import build
 from rotta.nn import fusion
+from rotta.nn.batch_stats import BatchStatNorm, separate_passes
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import replace_batch_norms
 
@@ -48,6 +49,28 @@ def test_networks_compute_the_same(arch: str, expected: int) -> None:
             results.append([logits, *gradients, *[b for _, b in sorted(net.named_buffers())]])
         for a, b in zip(*results, strict=True):
             assert torch.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("arch", ["wrn-10-1", "resnext-29"])
+def test_normalisation_by_the_batch_takes_relus_over_too(arch: str, passes: int) -> None:
+    plain, other = (
+        replace_batch_norms(build(arch, 10, seed=0), BatchStatNorm.from_batchnorm).eval()
+        for _ in range(2)
+    )
+    fused = fuse_relus(other)
+    x = torch.rand(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    assert any(isinstance(layer, BatchStatNorm) and layer.relu for layer in fused.modules())
+    with torch.no_grad(), separate_passes(plain, passes), separate_passes(fused, passes):
+        assert torch.equal(plain(x), fused(x))
+
+
+@pytest.mark.parametrize("arch", ["wrn-28-10", "resnext-29", "resnet-18"])
+def test_what_a_network_holds_stays_in_order(arch: str) -> None:
+    """What is drawn for one parameter after the other is drawn for the same ones."""
+    plain = robust(build(arch, 10))
+    names = [name for name, _ in plain.named_parameters()]
+    assert [name for name, _ in fuse_relus(plain).named_parameters()] == names
 
 
 @pytest.mark.parametrize(

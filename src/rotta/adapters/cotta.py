@@ -16,6 +16,7 @@ from rotta.adapters.precision import FULL, check_precision, computing_in
 from rotta.nn.augment import drawn_strong_views
 from rotta.nn.batch_stats import BatchStatNorm, separate_passes
 from rotta.nn.device_draws import device_generator
+from rotta.nn.fusion import fuse_relus
 from rotta.nn.surgery import copy_sharing_weights, move_towards, replace_batch_norms
 
 CONFIDENCE_OF_TEN, CONFIDENCE_OF_MORE = 0.92, 0.72
@@ -146,4 +147,5 @@ class CoTTA(Adapter):
 
 def _prepare(net: nn.Module) -> nn.Module:
     """Normalising by the batch, frozen, in evaluation mode."""
-    return replace_batch_norms(net, BatchStatNorm.from_batchnorm).requires_grad_(False).eval()
+    own = replace_batch_norms(net, BatchStatNorm.from_batchnorm)
+    return fuse_relus(own.requires_grad_(False).eval())

@@ -112,7 +112,7 @@ def _take_statistics(net: nn.Module, images: Tensor) -> None:
     norms = layers_of(net, *BATCH_NORMS)
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
-        norm.momentum = 1.0  # type: ignore[assignment]
+        norm.momentum = 1.0
     with layers_training(norms):
         net(images)
     for norm, momentum in zip(norms, momenta, strict=True):

@@ -33,6 +33,7 @@ class BatchStatNorm(nn.Module):
         self.bias = nn.Parameter(bias.detach().clone())
         self.eps = eps
         self.passes = 1
+        self.relu = False  # whether it does the ReLU that follows it, too
 
     @classmethod
     def from_batchnorm(cls, bn: BatchNorm) -> "BatchStatNorm":
@@ -52,8 +53,11 @@ class BatchStatNorm(nn.Module):
         if self.passes > 1:
             return self._each_pass(x)
         if x.numel() == x.shape[1]:
-            return self.bias.view(1, -1, *[1] * (x.ndim - 2)) + 0 * x
-        return F.batch_norm(x, None, None, self.weight, self.bias, training=True, eps=self.eps)
+            output = self.bias.view(1, -1, *[1] * (x.ndim - 2)) + 0 * x
+        else:
+            affine = self.weight, self.bias
+            output = F.batch_norm(x, None, None, *affine, training=True, eps=self.eps)
+        return F.relu(output, inplace=True) if self.relu else output
 
     @torch.no_grad()
     def _each_pass(self, x: Tensor) -> Tensor:
@@ -63,9 +67,8 @@ class BatchStatNorm(nn.Module):
         operations for all took ten times as long.
         """
         if norm_cuda.usable(x):
-            return norm_cuda.normalise_passes(
-                x, self.passes, self.weight, self.bias, self.eps, relu=False
-            )
+            affine = self.weight, self.bias
+            return norm_cuda.normalise_passes(x, self.passes, *affine, self.eps, self.relu)
         output = torch.empty_like(x)
         statistics = torch.empty_like(self.weight), torch.empty_like(self.weight)
         for one, normal in zip(x.chunk(self.passes), output.chunk(self.passes), strict=True):
@@ -73,7 +76,7 @@ class BatchStatNorm(nn.Module):
                 one, self.weight, self.bias, None, None, True, 0.0, self.eps,
                 out=(normal, *statistics),
             )  # fmt: skip
-        return output
+        return F.relu(output, inplace=True) if self.relu else output
 
 
 @contextmanager

@@ -8,16 +8,20 @@ import torch
 import torch.nn.functional as F
 from torch import fx, nn
 
+from rotta.nn.batch_stats import BatchStatNorm
 from rotta.nn.rbn import RobustBatchNorm
 
+Norm = RobustBatchNorm | BatchStatNorm
+"""Layers that can do the ReLU that follows them."""
 _RELUS = (torch.relu, torch.relu_, F.relu, F.relu_)
 _ADDS = (operator.add, torch.add)
 _ADDS_IN_PLACE = (operator.iadd, "add_")
+_NORMS = (RobustBatchNorm, BatchStatNorm)
 PACKAGES = ("rotta", "torch", "torchvision", "timm")
 
 
 def fuse_relus(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> nn.Module:
-    """Move every ReLU that alone follows a robust normalisation into it.
+    """Move every ReLU that alone follows one of our normalisations into it.
 
     What the network computes is found out by tracing it, and from then on its own Python code no
     longer runs. So only networks are traced whose code is known to do nothing besides. One that
@@ -29,8 +33,8 @@ def fuse_relus(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> nn.Modul
         packages: From which all its modules must be.
 
     Returns:
-        A network that computes the same, with the same names for what it holds; ``net`` itself
-        where there is nothing to fuse.
+        A network that computes the same, with the same names for what it holds, in the same order;
+        ``net`` itself where there is nothing to fuse.
 
     Example:
         >>> bn = RobustBatchNorm.from_batchnorm(nn.BatchNorm2d(3)).eval()
@@ -48,12 +52,27 @@ def fuse_relus(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> nn.Modul
     held = {name for name, _ in (*net.named_parameters(), *net.named_buffers())}
     if any(node.op == "get_attr" and node.target not in held for node in graph.nodes):
         return net
-    fused = [layer for layer in _robust_norms(net) if _absorb_relus(graph, net, layer)]
+    norms = [module for module in net.modules() if isinstance(module, _NORMS)]
+    fused = [layer for layer in norms if _absorb_relus(graph, net, layer)]
     for layer in fused:
         layer.relu = True
-        inputs = [call.all_input_nodes[0] for call in _calls(graph, net, layer)]
-        layer.may_overwrite = all(_is_its_own(each, net) for each in inputs)
-    return fx.GraphModule(net, graph) if fused else net
+        if isinstance(layer, RobustBatchNorm):
+            inputs = [call.all_input_nodes[0] for call in _calls(graph, net, layer)]
+            layer.may_overwrite = all(_is_its_own(each, net) for each in inputs)
+    return _in_order_of(net, fx.GraphModule(net, graph)) if fused else net
+
+
+def _in_order_of(net: nn.Module, fused: nn.Module) -> nn.Module:
+    """The parts of each part in the order in which they were defined, not called."""
+    for name, module in net.named_modules():
+        try:
+            own = fused.get_submodule(name)
+        except AttributeError:  # a ReLU, or what is never called
+            continue
+        own._modules = {
+            part: own._modules[part] for part in module._modules if part in own._modules
+        }
+    return fused
 
 
 def _is_known(module: nn.Module, packages: tuple[str, ...]) -> bool:
@@ -64,12 +83,12 @@ def _is_known(module: nn.Module, packages: tuple[str, ...]) -> bool:
 
 
 def _steps(net: nn.Module) -> dict[nn.Module, str]:
-    """What is one step of the graph: PyTorch's layers and robust normalisation, by name."""
+    """What is one step of the graph: PyTorch's layers and our normalisations, by name."""
     is_layer = fx.Tracer().is_leaf_module
     return {
         module: name
         for name, module in net.named_modules()
-        if isinstance(module, RobustBatchNorm) or is_layer(module, name)
+        if isinstance(module, _NORMS) or is_layer(module, name)
     }
 
 
@@ -100,11 +119,7 @@ def _note_call(tracer: fx.Tracer, name: str, *inputs: Any, **named: Any) -> fx.P
     return tracer.create_proxy("call_module", name, inputs, named)
 
 
-def _robust_norms(net: nn.Module) -> list[RobustBatchNorm]:
-    return [module for module in net.modules() if isinstance(module, RobustBatchNorm)]
-
-
-def _absorb_relus(graph: fx.Graph, net: nn.Module, layer: RobustBatchNorm) -> bool:
+def _absorb_relus(graph: fx.Graph, net: nn.Module, layer: Norm) -> bool:
     """Take out the ReLUs after a layer, if after each of its calls comes one and nothing else."""
     calls = _calls(graph, net, layer)
     after = [list(call.users) for call in calls]

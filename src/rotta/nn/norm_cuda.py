@@ -152,7 +152,8 @@ def normalise_passes(
     parts = torch.empty(2 * passes * plan.chunks, channels, dtype=torch.float32, device=x.device)
     y = torch.empty_like(x)
     size = (plan.rows, channels, plan.chunk)
-    blocks = (plan.tile_rows, plan.block_c)
+    # smaller tiles: with so many programs it is better that more of them are at work at a time
+    blocks = (plan.paired_rows, plan.block_c)
     grid = (*plan.grid, passes)
     kernels, kind = _kernels(), (id(plan), relu, x.dtype, x.data_ptr() & 15)
     launch(kernels.pass_moments, kind, grid, _WARPS, x, parts, *size, *blocks)
