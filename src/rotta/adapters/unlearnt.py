@@ -11,7 +11,7 @@ FOLLOW_EVERY = 12
 """Updates that one step of these statistics makes up for, where only a guard needs them. It looks
 at every second such step, and finds them where the method's own are; while it is in doubt, and
 looks at every batch, they take every step."""
-FOLLOWED_AT_ONCE = 24
+FOLLOWED_AT_ONCE = 20
 """Images of the bank in a step, at least: over many steps all of them count alike, and so few cost
 a few hundredths of an update."""
 
