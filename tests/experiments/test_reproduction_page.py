@@ -14,7 +14,7 @@ from rotta.experiments.store import QUICK_LIMIT, Store, load
 from rotta.experiments.tasks import Walked
 from rotta.report.beside import Grid
 from rotta.report.curves import Curves
-from rotta.results import SeedResult, Windows
+from rotta.results import Result, SeedResult, Windows
 
 ORDER = ("fog", "snow")
 METHODS = ("bn", "cotta", "rotta")
@@ -223,10 +223,17 @@ def test_another_precision_is_in_the_origin(tmp_path: Path) -> None:
     half.options["precision"] = "float16"
     store.add(one.variants[0], "rotta:precision=float16", 0, half)
     text = page_of(tmp_path, one)
-    assert (
-        "- precision: float32 (convolutions in TF32); RoTTA in float16 where it says so below\n"
-        in text
-    )
+    assert "- precision: float32 (convolutions in TF32); RoTTA in float16\n" in text
+
+
+def test_along_how_many_streams_it_was_another_precision() -> None:
+    def block(*precisions: str) -> Result:
+        options = {f"cotta:precision={name}": {"precision": name} for name in precisions}
+        return Result({}, {"options": options}, {})
+
+    blocks = {"a": block("float16"), "b": block("float32", "float16"), "c": block("float32")}
+    (line,) = [line for line in origin_lines(blocks) if "precision" in line]
+    assert line == "- precision: float32; CoTTA in float16 along 1 of 3 streams"
 
 
 def test_the_page_of_all_experiments_is_whole_before_any_is_run(tmp_path: Path) -> None:

@@ -80,25 +80,29 @@ def _days(origins: Iterable[Mapping[str, Any]]) -> str:
 def _precision(blocks: Blocks, origins: Sequence[Mapping[str, Any]]) -> str:
     """Float32 but for methods that were told otherwise, and what the GPU makes of it."""
     stated = [origin for origin in origins if "tf32" in origin]
-    told = _other_precisions(blocks)
     rounded = sorted({use for origin in stated for use in _in_tf32(origin)})
     text = "float32" + (f" ({' and '.join(rounded)} in TF32" if rounded else "")
     if rounded:
         silent = len(origins) - len(stated)
         text += f"; {silent} older walks do not state it)" if silent else ")"
-    return "; ".join(
-        [text, *(f"{method_name(of)} in {it} where it says so below" for of, it in told)]
-    )
+    return "; ".join([text, *_other_precisions(blocks)])
 
 
-def _other_precisions(blocks: Blocks) -> list[tuple[str, str]]:
-    """Methods that were told to compute in another precision than float32, each with it."""
-    found = {
-        (label.split(":")[0], options.get("precision", FULL))
-        for block in blocks.values()
-        for label, options in block.config.get("options", {}).items()
-    }
-    return sorted(pair for pair in found if pair[1] != FULL)
+def _other_precisions(blocks: Blocks) -> Iterator[str]:
+    """Methods without a walk in float32 but in another precision, and along how many streams."""
+    of_method: dict[str, Counter[str]] = {}
+    for block in blocks.values():
+        used: dict[str, set[str]] = {}
+        for label, options in block.config.get("options", {}).items():
+            used.setdefault(label.split(":")[0], set()).add(options.get("precision", FULL))
+        for method, precisions in used.items():
+            shown = FULL if FULL in precisions else min(precisions)
+            of_method.setdefault(method, Counter())[shown] += 1
+    for method, streams in sorted(of_method.items()):
+        for precision, number in sorted(streams.items()):
+            if precision != FULL:
+                some = f" along {number} of {streams.total()} streams"
+                yield f"{method_name(method)} in {precision}" + some * (number < streams.total())
 
 
 def _in_tf32(origin: Mapping[str, Any]) -> Iterator[str]:
