@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from live_server import PATIENCE, digits
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from torch import Tensor
@@ -64,7 +65,8 @@ def feed(service: Service, stream: str, images: Tensor) -> None:
 
 
 def put_to_work(service: Service, url: str) -> None:
-    """A few streams; ``yard`` is frozen, and the guard has rolled ``poisoned`` back.
+    """A few streams; ``yard`` is frozen, ``wall`` shows noise, and the guard has rolled
+    ``poisoned`` back.
 
     A thousand times as fast a learner as by default goes too far within some 40 requests.
     """
@@ -73,8 +75,11 @@ def put_to_work(service: Service, url: str) -> None:
             feed(service, stream, digits(30, start))
     Client(url).freeze("yard")
     generator = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        feed(service, "wall", torch.rand(16, 3, 32, 32, generator=generator))
     for _ in range(200):
-        feed(service, "poisoned", torch.rand(16, 3, 32, 32, generator=generator))
+        spots = torch.rand(16, 3, 8, 8, generator=generator)
+        feed(service, "poisoned", F.interpolate(spots, scale_factor=4, mode="bilinear"))
         if is_in_trouble(service, "poisoned"):
             return
     raise AssertionError("the guard does not mind")

@@ -56,8 +56,9 @@ def test_streams_are_listed_found_and_opened(browser: Browser, site: Site) -> No
         expect(row(page, "yard")).to_contain_text("frozen")
         expect(row(page, "gate-0")).to_contain_text("well")
         expect(row(page, "poisoned")).to_contain_text(re.compile("rolled back|reset by the guard"))
-        assert names(page)[0] == "poisoned"
-        assert page.locator("[data-of=in_trouble]").inner_text() == "1"
+        expect(row(page, "wall")).to_contain_text("shows nothing but noise")
+        assert sorted(names(page)[:2]) == ["poisoned", "wall"]
+        assert page.locator("[data-of=in_trouble]").inner_text() == "2"
 
         page.keyboard.press("/")
         page.keyboard.type("gate")
@@ -98,6 +99,8 @@ def test_a_stream_shows_what_it_saw_and_learnt(browser: Browser, site: Site) -> 
         expect(page.locator(".line").nth(2)).to_have_attribute("d", re.compile("^M"))
         page.goto(f"{site.url}/#/streams/poisoned")
         expect(page.locator(".events tbody tr").first).to_contain_text("moved too far")
+        page.goto(f"{site.url}/#/streams/wall")
+        expect(page.locator(".events tbody tr").first).to_contain_text("noise or a single colour")
         page.goto(f"{site.url}/#/streams/nobody")
         expect(page.locator("main .alert")).to_have_text(re.compile("There is no stream nobody"))
         expect(page.get_by_role("button", name="Reset")).to_be_disabled()
