@@ -3,7 +3,7 @@ import { draw, make, write } from "./dom.js";
 import { clock, significant } from "./words.js";
 
 const TALL = 170;
-const LEFT = 44;
+const LEFT = 52;
 const RIGHT = 8;
 const TOP = 8;
 const BASE = 144;
