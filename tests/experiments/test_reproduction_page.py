@@ -226,14 +226,14 @@ def test_another_precision_is_in_the_origin(tmp_path: Path) -> None:
     assert "- precision: float32 (convolutions in TF32); RoTTA in float16\n" in text
 
 
-def test_along_how_many_streams_it_was_another_precision() -> None:
+def test_in_how_many_cells_it_was_another_precision() -> None:
     def block(*precisions: str) -> Result:
         options = {f"cotta:precision={name}": {"precision": name} for name in precisions}
         return Result({}, {"options": options}, {})
 
     blocks = {"a": block("float16"), "b": block("float32", "float16"), "c": block("float32")}
     (line,) = [line for line in origin_lines(blocks) if "precision" in line]
-    assert line == "- precision: float32; CoTTA in float16 along 1 of 3 streams"
+    assert line == "- precision: float32; CoTTA in float16 in 1 of 3 cells"
 
 
 def test_the_page_of_all_experiments_is_whole_before_any_is_run(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_noise_is_told_from_pictures_whatever_their_channels_mean(
 def test_a_single_colour_shows_nothing() -> None:
     colours = torch.rand(5, 3, 1, 1, generator=torch.Generator().manual_seed(0))
     assert not shows_something(colours.expand(5, 3, 32, 32)).any()
+    assert not shows_something(torch.full((2, 3, 224, 224), 123.4)).any()
 
 
 def test_a_faint_picture_shows_something() -> None:
@@ -119,6 +120,30 @@ def test_blindness_is_an_event_and_its_end_another() -> None:
     ]
     model(pictures(BATCH))
     assert [event["action"] for event in model.events] == ["leave out", "learn again"]
+
+
+def test_a_model_that_breaks_while_it_is_blind_is_put_back() -> None:
+    model = guarded("rotta")
+    model(pictures(BATCH))
+    for name, buffer in model.named_buffers():
+        if "running_mean" in name:
+            buffer.fill_(torch.nan)
+    for seed in range(3):
+        model(noise(BATCH, seed))
+    assert [event["cause"] for event in model.events] == ["not finite"]
+    assert model(noise(BATCH)).isfinite().all()
+
+
+def test_a_state_from_before_is_not_blind() -> None:
+    model = guarded("rotta")
+    model(pictures(BATCH))
+    state = model.state_dict()
+    del state["_extra_state"]["_guard"]["_blind_for"]
+    for seed in range(6):
+        model(noise(BATCH, seed))
+    model.load_state_dict(state)
+    model(pictures(BATCH))
+    assert "learn again" not in [event["action"] for event in model.events]
 
 
 def test_without_a_guard_noise_is_learnt_from() -> None:

@@ -220,24 +220,21 @@ class Adapter(nn.Module, metaclass=_Method):
         answer = logits.detach() if self.class_mix is None else self.class_mix(logits.detach())
         if learn:
             self._input_shape = tuple(x.shape[1:])
-            if shown is None or self._shows_something(shown):
+            if shown is None or self._may_learn(shown.read(), logits.detach()):
                 self._learn(x, logits)
         return answer
 
-    def _shows_something(self, shown: ToHost) -> bool:
+    def _may_learn(self, shown: Tensor, logits: Tensor) -> bool:
+        """What the guard says; a mask, (B,), tells which images show something."""
         assert self._guard is not None
-        return self._guard.worth_learning(shown.read())
+        return self._guard.may_learn(Learnt(self)) and self._guard.worth_learning(shown, logits)
 
     def _learn(self, x: Tensor, logits: Tensor) -> None:
         if self.class_mix is not None:
             self.class_mix.remember(logits.detach())
-        if self._guard is None:
-            self.learn(x, logits)
-        elif self._guard.may_learn(Learnt(self)):
-            self.learn(x, logits)
+        self.learn(x, logits)
+        if self._guard is not None:
             self._guard.look(Learnt(self), x, logits.detach())
-        else:
-            return
         if self.reset_every is not None:
             self._start_over_if_due(len(x), self.reset_every)
 

@@ -44,7 +44,7 @@ class CoTTA(Adapter):
         restore: Probability that a parameter returns to the source's.
         lr: Learning rate of Adam.
         precision: In which source and teacher predict: ``"float32"``, or on CUDA ``"float16"`` or
-            ``"bfloat16"``, which takes half the time. Statistics stay in float32, and so does all
+            ``"bfloat16"``, which is faster. Statistics stay in float32, and so does all
             that the student does.
         seed: Of the views and of what is restored.
         common: ``bad_input``, ``class_mix``, ``guard`` and ``reset_every``, see

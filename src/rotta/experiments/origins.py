@@ -89,19 +89,21 @@ def _precision(blocks: Blocks, origins: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _other_precisions(blocks: Blocks) -> Iterator[str]:
-    """Methods without a walk in float32 but in another precision, and along how many streams."""
+    """Methods without a walk in float32 but in another precision, and in how many cells."""
     of_method: dict[str, Counter[str]] = {}
     for block in blocks.values():
-        used: dict[str, set[str]] = {}
+        used: dict[str, set[str]] = {}  # by the label without it
         for label, options in block.config.get("options", {}).items():
-            used.setdefault(label.split(":")[0], set()).add(options.get("precision", FULL))
-        for method, precisions in used.items():
+            precision = options.get("precision", FULL)
+            plain = label.replace(f":precision={precision}", "")
+            used.setdefault(plain, set()).add(precision)
+        for label, precisions in used.items():
             shown = FULL if FULL in precisions else min(precisions)
-            of_method.setdefault(method, Counter())[shown] += 1
+            of_method.setdefault(label.split(":")[0], Counter())[shown] += 1
     for method, streams in sorted(of_method.items()):
         for precision, number in sorted(streams.items()):
             if precision != FULL:
-                some = f" along {number} of {streams.total()} streams"
+                some = f" in {number} of {streams.total()} cells"
                 yield f"{method_name(method)} in {precision}" + some * (number < streams.total())
 
 

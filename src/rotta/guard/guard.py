@@ -94,16 +94,18 @@ class Guard:
         self._was_finite: ToHost | bool = True
         self._blind_for = 0  # images, up to now, of batches in a row that showed nothing
 
-    def worth_learning(self, shown: Tensor) -> bool:
+    def worth_learning(self, shown: Tensor, logits: Tensor) -> bool:
         """Whether a batch is: at least half of it shows something. Notes when that ends and begins.
 
         Args:
             shown: Which images do, (B,), on the host; see
                 :func:`~rotta.guard.pictures.shows_something`.
+            logits: What was said about them, (B, num_classes).
         """
         was_blind = self._blind_for >= BLIND_AFTER
         if 2 * int(shown.sum()) < len(shown):
             self._batches += 1
+            self._was_finite = ToHost(logits.isfinite().all())
             self._blind_for += len(shown)
             if not was_blind and self._blind_for >= BLIND_AFTER:
                 self._note("leave out", "no picture")
@@ -249,6 +251,7 @@ class Guard:
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue from there."""
+        self._blind_for = 0  # states of before have none
         self.__dict__.update({n: value for n, value in state.items() if n != "_evidence"})
         self._evidence.value = state["_evidence"]
 

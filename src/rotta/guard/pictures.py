@@ -12,7 +12,7 @@ severity, 35 are below, most of them under impulse noise; half of all are above 
 FEWEST_PAIRS = 1000
 """Of neighbours: in smaller images noise and pictures cannot be told apart."""
 
-_ROUNDING = 1e-9  # what a single colour may seem to vary by; one pixel of 32×32 varies it more
+_ROUNDING = 1e-9  # of its square, a single colour may seem to vary; one pixel varies it more
 
 
 def shows_something(x: Tensor) -> Tensor:
@@ -39,4 +39,5 @@ def shows_something(x: Tensor) -> Tensor:
     steps = (x[..., 1:] - x[..., :-1]).square_().mean(dim=(2, 3)).sum(dim=1)
     # not var(): on a CPU it takes ten times as long
     spread = (x - x.mean(dim=(2, 3), keepdim=True)).square_().mean(dim=(2, 3)).sum(dim=1)
-    return (steps < 2 * (1 - LEAST_LIKENESS) * spread) & (spread > _ROUNDING)
+    level = x.square().mean(dim=(1, 2, 3))
+    return (steps < 2 * (1 - LEAST_LIKENESS) * spread) & (spread > _ROUNDING * level)

@@ -126,7 +126,7 @@ class Engine:
         lessons = [
             lesson
             for lesson in lessons
-            if lesson.is_worth_learning() and self._may_learn(lesson.stream)
+            if self._may_learn(lesson.stream) and lesson.is_worth_learning()
         ]
         updated = [stream for alike in by_shape(lessons) for stream in self._fill_and_update(alike)]
         self._guard(lessons)

@@ -95,8 +95,8 @@ class Predicted(NamedTuple):
 
     def is_worth_learning(self) -> bool:
         """Whether enough of it shows something, for streams that have a guard."""
-        guard = self.stream.guard
-        return guard is None or guard.worth_learning(self.of.shown[self.start : self.stop])
+        guard, own = self.stream.guard, slice(self.start, self.stop)
+        return guard is None or guard.worth_learning(self.of.shown[own], self.of.kept_on_host[own])
 
     def note(self) -> None:
         """Take it up into the stream's record; waits for the device."""

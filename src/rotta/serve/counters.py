@@ -38,6 +38,7 @@ class Counters:
         self._note = note
         self._of: OrderedDict[str, StreamCounters] = OrderedDict()
         self._last_event: dict[str, int] = {}
+        self._blind: set[str] = set()
 
     def expect(self, stream: str) -> None:
         """Look a stream up before the pool predicts for it, if it was not seen before.
@@ -53,13 +54,14 @@ class Counters:
             info = self._pool.info(stream)
             start = StreamCounters(info.requests, info.samples, info.updates, info.frozen, 0)
             self._new_alarms(info)  # were counted in another life
+            self._note_blindness(info)
             self._note(info)
         self._of[stream] = start
 
     def predicted(self, stream: str, images: int) -> StreamCounters:
         """Count a request that the pool has predicted, for a stream that was expected."""
         before = self._of[stream]
-        learnt = 0 if before.frozen else images
+        learnt = 0 if before.frozen or stream in self._blind else images
         now = replace(before, requests=before.requests + 1, samples=before.samples + learnt)
         self._of[stream] = now
         self._of.move_to_end(stream)
@@ -67,24 +69,35 @@ class Counters:
             self.forget(next(iter(self._of)))
         return now
 
-    def learnt(self, updated: list[str]) -> int:
-        """Take over what updates have changed; how often guards stepped in meanwhile."""
-        return sum(self._learnt(stream) for stream in updated if stream in self._of)
+    def learnt(self, changed: list[str]) -> tuple[int, int]:
+        """Take over what learning has changed; how many streams were updated, and how often guards
+        stepped in meanwhile."""
+        told = [self._learnt(stream) for stream in changed if stream in self._of]
+        return sum(updated for updated, _ in told), sum(alarms for _, alarms in told)
 
-    def _learnt(self, stream: str) -> int:
+    def _learnt(self, stream: str) -> tuple[bool, int]:
         info = self._pool.info(stream)
         self._note(info)
+        self._note_blindness(info)
         alarms = self._new_alarms(info)
         before = self._of[stream]
         self._of[stream] = replace(
             before, samples=info.samples, updates=info.updates, alarms=before.alarms + alarms
         )
-        return alarms
+        return info.updates > before.updates, alarms
+
+    def _note_blindness(self, info: StreamInfo) -> None:
+        """Of what shows nothing, nothing is learnt."""
+        if info.events and info.events[-1]["action"] == "leave out":
+            self._blind.add(info.name)
+        else:
+            self._blind.discard(info.name)
 
     def forget(self, stream: str) -> None:
         """Ask the pool when the stream comes again: it was changed by other means."""
         self._of.pop(stream, None)
         self._last_event.pop(stream, None)
+        self._blind.discard(stream)
 
     def _new_alarms(self, info: StreamInfo) -> int:
         """Events later than those counted before; good news is no alarm."""

@@ -55,9 +55,7 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._updates = Counter(
-            "rotta_updates", "Streams updated, or seen to by their guard.", registry=registry
-        )
+        self._updates = Counter("rotta_updates", "Streams updated.", registry=registry)
         self._alarms = Counter(
             "rotta_guard_alarms", "Times that a guard stepped in.", registry=registry
         )

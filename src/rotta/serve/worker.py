@@ -232,18 +232,18 @@ class Worker:
         return bool(resting) and self.line.has_next()
 
     def _account(
-        self, asked: list[Job], updated: list[str], predicting: float, answered: float
+        self, asked: list[Job], changed: list[str], predicting: float, answered: float
     ) -> None:
-        alarms = self._counters.learnt(updated)
+        updates, alarms = self._counters.learnt(changed)
         learning = time.monotonic() - answered
-        self._shares.charge(dict.fromkeys(updated, 1), learning)
+        self._shares.charge(dict.fromkeys(changed, 1), learning)
         self._observer.turn(
             Turn(
                 requests=len(asked),
                 images=sum(job.size for job in asked),
                 predicting=predicting,
                 learning=learning,
-                updates=len(updated),
+                updates=updates,
                 alarms=alarms,
             )
         )
