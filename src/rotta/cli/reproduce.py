@@ -183,7 +183,7 @@ def _list_experiments(out: Path, wanted: "Wanted") -> None:
 
 
 def _check_precision(precision: str, device: str) -> None:
-    """Refuse now what would make every walk of RoTTA fail."""
+    """Refuse now what would make walks fail later."""
     known = FULL, *PRECISIONS
     if precision not in known:
         raise ValueError(f"--precision is one of {', '.join(known)}, not {precision!r}")

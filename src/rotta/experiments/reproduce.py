@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rotta.adapters.choice import parse_methods
+from rotta.adapters.precision import FULL
 from rotta.experiments.engines import Broken
 from rotta.experiments.experiment import Experiment, Training, Variant
 from rotta.experiments.measured import method_result
@@ -35,7 +36,7 @@ class Wanted:
     variants: tuple[str, ...] = ("*",)
     """Patterns of variants' names."""
     precision: str | None = None
-    """Of RoTTA, where it is not float32."""
+    """Of methods that have several, where it is not float32."""
     device: str = "cpu"
 
 
@@ -178,7 +179,7 @@ def _chosen(experiment: Experiment, wanted: Wanted) -> Iterator[tuple[Variant, s
 def _in_precision(label: str, precision: str | None) -> str:
     """The label of a walk in another precision, for methods that have several."""
     (choice,) = parse_methods(label)
-    if "precision" in choice.settings and precision not in (None, "float32"):
+    if "precision" in choice.settings and precision not in (None, FULL):
         choice = replace(choice, options={**choice.options, "precision": precision})
     return choice.label
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import FunctionCtx
 
 from rotta.nn import norm_cuda
+from rotta.nn.affine import normalised, scaled_and_shifted
 
 
 def mixed_norm(
@@ -89,7 +89,8 @@ class _MixedNorm(Function):
     ) -> Tensor:
         ctx.save_for_backward(x, weight, batch_mean, mixed)
         ctx.alpha, ctx.eps = alpha, eps  # type: ignore[attr-defined]
-        return F.batch_norm(x, mixed[0], mixed[1], weight, bias, eps=eps)
+        mean, var = mixed.unbind()
+        return normalised(x, mean, var, weight, bias, eps)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -106,9 +107,7 @@ class _MixedNorm(Function):
         a = weight * scale
         b = -share * scale.square() * weight * grad_weight
         c = -share * a * grad_bias - b * batch_mean
-        # b·x + c as a batch norm: one pass, where broadcasting would take two
-        zeros, ones = torch.zeros_like(b), torch.ones_like(b)
-        grad_x = torch.batch_norm(x, b, c, zeros, ones, False, 0.0, 0.0, False)
+        grad_x = scaled_and_shifted(x, b, c)
         grad_x.addcmul_(grad, a.view([1, -1] + [1] * (x.ndim - 2)))
         return grad_x, grad_weight, grad_bias, None, None, None, None
 

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from rotta.nn import norm_cuda
+from rotta.nn.affine import normalised
 from rotta.nn.mixed_norm import mixed_norm, moved_and_normalised
 from rotta.nn.moments import channel_moments
 from rotta.nn.trained_norm import BatchNorm, TrainedNorm, trained
@@ -72,9 +73,9 @@ class RobustBatchNorm(TrainedNorm):
                 mixed = torch.stack(held)
                 output = mixed_norm(x, self.weight, self.bias, mean, mixed, self.alpha, self.eps)
                 return F.relu(output, inplace=True) if self.relu else output
-        output = F.batch_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
-        )
+        numbers = self.running_mean, self.running_var, self.weight, self.bias
+        place = x if self.may_overwrite else None
+        output = normalised(x, *numbers, self.eps, out=place)
         return F.relu(output, inplace=True) if self.relu else output
 
     def _by_kernels(self, x: Tensor) -> Tensor:

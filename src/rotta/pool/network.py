@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from rotta.adapters.logits import logits_of
 from rotta.nn import norm_cuda
+from rotta.nn.affine import normalised, scaled_and_shifted
 from rotta.nn.frozen_conv import freeze_convolutions
 from rotta.nn.fusion import fuse_relus
 from rotta.nn.mixed_norm import mixed_norm, moved_and_normalised
@@ -44,9 +45,8 @@ class PooledNorm(RobustBatchNorm):
         assert self.scale_and_shift is not None, "nobody has lent it any numbers"
         scale, shift = self.scale_and_shift
         _check_alone(x, len(scale))
-        wide = *scale.shape, *[1] * (x.ndim - 2)
         place = x if self.may_overwrite and not torch.is_grad_enabled() else None
-        output = torch.addcmul(shift.view(wide), x, scale.view(wide), out=place)
+        output = scaled_and_shifted(x, scale, shift, out=place)
         return F.relu(output, inplace=True) if self.relu else output
 
     def _moved(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ class PooledNorm(RobustBatchNorm):
             moved = torch.stack([mean, var])  # a copy: a layer may be used twice
             output = mixed_norm(together, weight, bias, batch_mean, moved, self.alpha, self.eps)
         else:
-            output = F.batch_norm(together, mean, var, weight, bias, eps=self.eps)
+            output = normalised(together, mean, var, weight, bias, self.eps)
         if self.relu:
             output = F.relu(output, inplace=True)
         return output if streams == 1 else output.view_as(x)
