@@ -69,7 +69,7 @@ def precision_remark(blocks: Blocks, keys: Iterable[Key]) -> str:
     if not half:
         return ""
     whole = [key for key, label in labels.items() if label is not None and key not in half]
-    effect = "over the main tables that changes 0.1 points"
+    effect = "over the main tables that changes RoTTA by 0.1 points"
     if not whole:
         return f"RoTTA computed in float16 here; {effect}."
     few, precision = (half, "float16") if len(half) < len(whole) else (whole, "float32")
