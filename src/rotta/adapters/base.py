@@ -147,6 +147,10 @@ class Adapter(nn.Module, metaclass=_Method):
         with Learnt(self).left_out(), self._draws_given_back(always=True):
             return self.infer(x)
 
+    def show_something(self, x: Tensor) -> Tensor:
+        """Which images do, (B,): see :func:`~rotta.guard.pictures.shows_something`."""
+        return shows_something(x)
+
     def forget_recorded(self) -> None:
         """Called when an update will not be what it was; for methods that record theirs."""
 
@@ -211,7 +215,7 @@ class Adapter(nn.Module, metaclass=_Method):
     def _run_checked(self, x: Tensor, pixels: PixelRange | None, *, learn: bool) -> Tensor:
         """Predict a batch and learn from it, once its pixels are known to be good."""
         # asked for first, read after the prediction was asked for: the device is never idle
-        shown = ToHost(shows_something(x)) if learn and self._guard is not None else None
+        shown = ToHost(self.show_something(x)) if learn and self._guard is not None else None
         with self._draws_given_back(always=not learn):
             with torch.set_grad_enabled(learn and self.LEARNS_FROM_ITS_PREDICTION):
                 logits = self.infer(x)

@@ -167,6 +167,10 @@ class RoTTA(Adapter):
             return super().infer_unlearnt(x)
         return self._run_fast(self._unlearnt_logits, x)
 
+    def show_something(self, x: Tensor) -> Tensor:
+        """Which images do, (B,)."""
+        return self._run_fast(super().show_something, x)
+
     def learn(self, x: Tensor, logits: Tensor) -> None:
         """Fill the bank; update at every ``update_every``-th sample."""
         label, uncertainty = logits.argmax(dim=1), entropy(logits)

@@ -24,7 +24,8 @@ LOOK_EVERY = 24
 SNAPSHOT_EVERY = 64
 """Batches, at least, between two snapshots."""
 GRAVE = 0.2
-"""Share of belief lost, from which an alarm does not begin with a lower rate."""
+"""Share of belief lost, from which an alarm does not begin with a lower rate, and from which it
+speaks for harm whatever else is seen."""
 TOO_FAR = 3.0
 """Distance of the parameters, in norms of those of the start, that nothing healthy learns."""
 LOWERED = 0.1
@@ -105,7 +106,7 @@ class Guard:
         was_blind = self._blind_for >= BLIND_AFTER
         if 2 * int(shown.sum()) < len(shown):
             self._batches += 1
-            self._was_finite = ToHost(logits.isfinite().all())
+            self._was_finite = _extremes(logits)
             self._blind_for += len(shown)
             if not was_blind and self._blind_for >= BLIND_AFTER:
                 self._note("leave out", "no picture")
@@ -129,7 +130,7 @@ class Guard:
     @property
     def in_doubt(self) -> bool:
         """Whether an alarm was just raised, or one will be if it goes on like this."""
-        return self._strikes > 0 or self._signals.get("lost belief", 0.0) > MOST_LOST
+        return self._strikes > 0 or (bool(self._signals) and _harm(self._signals) > MOST_LOST)
 
     @property
     def is_due(self) -> bool:
@@ -145,7 +146,7 @@ class Guard:
             logits: What it said about them before it learnt, (B, num_classes).
         """
         self._batches += 1
-        self._was_finite = ToHost(logits.isfinite().all())
+        self._was_finite = _extremes(logits)
         if method.learns and self._batches >= self._look_at:
             self._compare(method, x, logits.detach())
             self._look_at = self._batches + (1 if self.in_doubt else LOOK_EVERY)
@@ -162,7 +163,7 @@ class Guard:
         score = self._signals["lost belief"]
         before = score if self._level is None else self._level
         self._level = before + _FRESH * (score - before)
-        self._evidence.add(score)
+        self._evidence.add(_harm(self._signals))
         if self._evidence.is_enough:
             grave = self._level > GRAVE
             self._alarm(method, "lost belief", at_least=ACTIONS[1] if grave else ACTIONS[0])
@@ -235,7 +236,7 @@ class Guard:
 
     def _finite(self) -> bool:
         if isinstance(self._was_finite, ToHost):
-            self._was_finite = bool(self._was_finite.read())
+            self._was_finite = bool(self._was_finite.read().isfinite().all())
         return self._was_finite
 
     def state(self) -> dict[str, Any]:
@@ -254,6 +255,23 @@ class Guard:
         self._blind_for = 0  # states of before have none
         self.__dict__.update({n: value for n, value in state.items() if n != "_evidence"})
         self._evidence.value = state["_evidence"]
+
+
+def _harm(signals: dict[str, float]) -> float:
+    """The share of belief lost, as far as it speaks for harm.
+
+    A model that learns its own mistakes grows sure of them. One that overrules its reference now
+    and then, and is less sure than that, has come to see things otherwise: that speaks neither for
+    harm nor against it.
+    """
+    lost = signals["lost belief"]
+    surer = signals["entropy"] < signals["entropy unlearnt"]
+    return lost if surer or lost > GRAVE else min(lost, MOST_LOST)
+
+
+def _extremes(logits: Tensor) -> ToHost:
+    """Lowest and highest, NaN if there is one: fewer steps on a GPU than asking each of them."""
+    return ToHost(torch.stack(torch.aminmax(logits)))
 
 
 def _what_is_broken(signals: dict[str, float]) -> str | None:

@@ -1,0 +1,85 @@
+"""Which lost belief speaks for harm: that of a model which is surer than its reference, or much."""
+
+from collections.abc import Mapping
+
+import pytest
+import torch
+from torch import Tensor
+
+from rotta.guard.guard import GRAVE, LOOK_EVERY, Guard
+
+BATCH, CLASSES = 100, 10
+
+
+class Told:
+    """A method that says what it is told to, and notes what a guard does to it."""
+
+    learns = True
+    optimiser = None
+
+    def __init__(self, reference: Tensor) -> None:
+        self.reference = reference
+        self.rate = 1.0
+
+    def infer_unlearnt(self, x: Tensor) -> Tensor:
+        return self.reference
+
+    def parameters(self) -> tuple[list[Tensor], list[Tensor]]:
+        return [torch.ones(1)], [torch.ones(1)]
+
+    def statistics(self) -> tuple[list[Tensor], list[Tensor]]:
+        return [], []
+
+    def snapshot(self) -> dict[str, Tensor]:
+        return {}
+
+    def put_back(self, snapshot: Mapping[str, Tensor] | None) -> None:
+        pass
+
+    def set_rate(self, factor: float) -> None:
+        self.rate = factor
+
+
+def answers(sureness: float, otherwise: int = 0) -> Tensor:
+    """Logits for class 0, but for some images for class 1."""
+    logits = torch.zeros(BATCH, CLASSES)
+    logits[:, 0] = sureness
+    logits[:otherwise] = logits[:otherwise].roll(1, dims=1)
+    return logits
+
+
+def watched(guard: Guard, sureness: float, otherwise: int, batches: int) -> Told:
+    method = Told(answers(5.0))
+    x = torch.zeros(BATCH, 1, 1, 1)
+    for _ in range(batches):
+        guard.look(method, x, answers(sureness, otherwise))
+    return method
+
+
+def test_a_surer_model_that_answers_otherwise_is_harmed() -> None:
+    guard = Guard()
+    method = watched(guard, sureness=7.0, otherwise=15, batches=LOOK_EVERY + 20)
+    assert guard.in_doubt
+    assert guard.events[0]["cause"] == "lost belief"
+    assert method.rate < 1
+
+
+def test_one_that_is_less_sure_is_not() -> None:
+    guard = Guard()
+    method = watched(guard, sureness=3.0, otherwise=15, batches=100 * LOOK_EVERY)
+    assert guard.events == []
+    assert not guard.in_doubt  # so it is looked at as seldom as a healthy one
+    assert method.rate == 1
+
+
+@pytest.mark.parametrize("sureness", [3.0, 7.0])
+def test_much_is_harm_however_sure_it_is(sureness: float) -> None:
+    guard = Guard()
+    watched(guard, sureness, otherwise=round(1.5 * GRAVE * BATCH), batches=LOOK_EVERY + 20)
+    assert guard.events[0]["cause"] == "lost belief"
+
+
+def test_a_healthy_model_is_left_alone() -> None:
+    guard = Guard()
+    watched(guard, sureness=7.0, otherwise=2, batches=100 * LOOK_EVERY)
+    assert guard.events == []
