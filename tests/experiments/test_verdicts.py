@@ -7,7 +7,13 @@ import pytest
 from rotta.experiments.experiment import Training, Variant
 from rotta.experiments.measured import like_for_like, mean_of, method_result, precision_remark
 from rotta.experiments.tasks import Walk
-from rotta.experiments.verdicts import agreement, all_worse, best_is_default
+from rotta.experiments.verdicts import (
+    agreement,
+    all_worse,
+    best_is_default,
+    trends,
+    where_best,
+)
 from rotta.report.beside import Entry
 from rotta.results import MethodResult, Result, SeedResult, Windows
 
@@ -83,6 +89,33 @@ def test_parts_that_cost_nothing_are_named() -> None:
     assert "without CSTU on CIFAR100-C: 33.8, the whole method 34.4" in told
     assert "CIFAR10-C: 49.8" not in told
     assert all_worse({"x": {"CIFAR10-C": Entry()}}, whole) == ""
+
+
+def over_sizes(**errors: tuple[float | None, float | None]) -> dict[str, dict[str, Entry]]:
+    return {
+        name: {"16": Entry(small), "512": Entry(large)} for name, (small, large) in errors.items()
+    }
+
+
+@pytest.mark.parametrize("claimed", [False, True])
+def test_who_is_the_best_is_held_beside_the_paper(claimed: bool) -> None:
+    ahead = over_sizes(RoTTA=(35.0, 36.0), BN=(46.0, 40.0))
+    assert where_best(ahead, "RoTTA", claimed=claimed).startswith("RoTTA is the best at 16, 512")
+    behind = over_sizes(RoTTA=(35.0, 36.0), BN=(34.0, 33.0), PL=(34.5, None))
+    sentence = where_best(behind, "RoTTA", claimed=claimed)
+    assert "not the best at 16 (BN 34.0, RoTTA 35.0), 512 (BN 33.0, RoTTA 36.0)." in sentence
+    assert ("Unlike in the paper" in sentence) == claimed
+    assert where_best(over_sizes(RoTTA=(35.0, None)), "RoTTA", claimed=claimed) == ""
+
+
+def test_trends_are_held_beside_the_paper() -> None:
+    errors = over_sizes(BN=(46.6, 33.7), NOTE=(53.5, 53.7), LAME=(45.1, 50.3), PL=(79.6, None))
+    assert trends(errors, ["BN", "NOTE", "PL"], ["LAME"]) == (
+        "From 16 to 512, as in the paper: BN gets better (46.6 → 33.7), "
+        "LAME gets worse (45.1 → 50.3). "
+        "**Unlike in the paper**, NOTE does not get better (53.5 → 53.7)."
+    )
+    assert trends(over_sizes(BN=(46.6, None)), ["BN"], []) == ""
 
 
 def test_averages_near_the_paper_are_told_from_others() -> None:

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from rotta.guard.guard import GRAVE, LOOK_EVERY, Guard
+from rotta.guard.guard import DOUBT_LASTS, GRAVE, LOOK_EVERY, Guard, _extremes, _harm
+from rotta.guard.rule import MOST_LOST
 
 BATCH, CLASSES = 100, 10
 
@@ -20,8 +21,10 @@ class Told:
     def __init__(self, reference: Tensor) -> None:
         self.reference = reference
         self.rate = 1.0
+        self.asked = 0
 
     def infer_unlearnt(self, x: Tensor) -> Tensor:
+        self.asked += 1
         return self.reference
 
     def parameters(self) -> tuple[list[Tensor], list[Tensor]]:
@@ -77,6 +80,36 @@ def test_much_is_harm_however_sure_it_is(sureness: float) -> None:
     guard = Guard()
     watched(guard, sureness, otherwise=round(1.5 * GRAVE * BATCH), batches=LOOK_EVERY + 20)
     assert guard.events[0]["cause"] == "lost belief"
+
+
+def test_doubt_after_an_alarm_ends() -> None:
+    guard = Guard()
+    watched(guard, sureness=7.0, otherwise=15, batches=LOOK_EVERY + 20)
+    assert len(guard.events) > 0
+    method = watched(guard, sureness=3.0, otherwise=15, batches=3 * DOUBT_LASTS)
+    assert DOUBT_LASTS / 2 < method.asked < 2 * DOUBT_LASTS
+
+
+@pytest.mark.parametrize(
+    ("lost", "entropy", "counts"),
+    [
+        (0.15, 0.9, 0.15),
+        (0.15, 1.1, MOST_LOST),
+        (0.15, 1.0, MOST_LOST),  # as sure as unlearnt is not surer
+        (0.02, 1.1, 0.02),
+        (0.25, 1.1, 0.25),
+    ],
+)
+def test_what_counts_as_harm(lost: float, entropy: float, counts: float) -> None:
+    assert _harm({"lost belief": lost, "entropy": entropy, "entropy unlearnt": 1.0}) == counts
+
+
+@pytest.mark.parametrize("odd", [torch.nan, torch.inf, -torch.inf])
+def test_one_odd_logit_is_seen(odd: float) -> None:
+    logits = torch.zeros(4, 3)
+    assert _extremes(logits).read().isfinite().all()
+    logits[2, 1] = odd
+    assert not _extremes(logits).read().isfinite().all()
 
 
 def test_a_healthy_model_is_left_alone() -> None:

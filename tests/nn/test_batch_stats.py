@@ -18,7 +18,7 @@ def layer_for(channels: int = 3) -> BatchStatNorm:
 
 def test_batch_statistics_ignore_the_mode() -> None:
     bn = nn.BatchNorm2d(3)
-    x = torch.rand(8, 3, 4, 4) * 5
+    x = draws(8, 3, 4, 4).float()
     layer = BatchStatNorm.from_batchnorm(bn)
     assert torch.equal(layer.eval()(x), layer.train()(x))
     assert torch.allclose(layer(x), bn.train()(x))

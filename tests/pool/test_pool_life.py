@@ -75,6 +75,20 @@ def test_a_stream_keeps_to_its_shape_until_it_is_reset() -> None:
     assert pool([other])[0].served
 
 
+def test_an_odd_name_is_refused_before_anything_happens() -> None:
+    pool = make()
+    with pytest.raises(ValueError, match="a stream's name is a string, not 1"):
+        pool([Request("a", images(1, 0)), Request(1, images(1, 0))])  # type: ignore[arg-type]
+    assert pool.names() == []
+
+
+def test_images_that_are_not_dense_are_refused_alone() -> None:
+    pool = make()
+    good, bad = pool([Request("a", images(1, 0)), Request("b", images(1, 0).to_sparse())])
+    assert good.served
+    assert "to_dense" in str(bad.error)
+
+
 def test_a_call_names_a_stream_once_and_not_more_than_there_is_room_for() -> None:
     pool = make(resident=2, store=MemoryStore())
     with pytest.raises(ValueError, match="'a' occurs twice"):

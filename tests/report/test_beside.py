@@ -135,12 +135,19 @@ def test_names_cannot_break_a_table() -> None:
     assert r"$\delta$" in to_latex(strange)
 
 
+def test_a_note_is_in_every_format() -> None:
+    noted = replace(grid({"a": [Entry(9.0)]}), note="quick: 2,000 images")
+    assert "(quick: 2,000 images)**" in to_markdown(noted)
+    assert r"\multicolumn{2}{l}{\footnotesize quick: 2,000 images} \\" in to_latex(noted)
+    assert to_csv(noted).splitlines()[1].endswith(',"quick: 2,000 images"')
+
+
 def test_csv_has_a_line_per_entry() -> None:
     rows = {"a,b": [Entry(26.648, 0.123, 3, 25.2), Entry()], "c": [Entry(9.0), Entry(printed=8.0)]}
     assert list(csv.reader(io.StringIO(to_csv(grid(rows))))) == [
-        ["row", "column", "printed", "measured", "std", "seeds", "difference"],
-        ["a,b", "c0", "25.20", "26.65", "0.12", "3", "1.45"],
-        ["a,b", "c1", "", "", "", "0", ""],
-        ["c", "c0", "", "9.00", "", "0", ""],
-        ["c", "c1", "8.00", "", "", "0", ""],
+        ["row", "column", "printed", "measured", "std", "seeds", "difference", "note"],
+        ["a,b", "c0", "25.20", "26.65", "0.12", "3", "1.45", ""],
+        ["a,b", "c1", "", "", "", "0", "", ""],
+        ["c", "c0", "", "9.00", "", "0", "", ""],
+        ["c", "c1", "8.00", "", "", "0", "", ""],
     ]

@@ -86,6 +86,16 @@ def test_a_method_without_any_measurement_is_said_to_be_missing() -> None:
     assert "CoTTA" not in texts
 
 
+def test_gaps_are_said_to_be_missing() -> None:
+    x = ("1", "0.1", "0.01")
+    lines = (
+        ("bn", (Entry(30.0), Entry(31.0), Entry())),
+        ("rotta", (Entry(25.0), Entry(), Entry())),
+    )
+    texts = [text.get_text() for text in visible(figure(Curves("d", "", "δ", x, lines)))]
+    assert "missing: RoTTA at 0.1, all at 0.01" in texts
+
+
 @pytest.mark.parametrize(("seeds", "bars"), [(1, 0), (3, 6)])
 def test_spread_is_drawn_where_there_are_several_seeds(seeds: int, bars: int) -> None:
     (axes,) = figure(curves(methods=("rotta",), seeds=seeds)).axes

@@ -47,6 +47,8 @@ def check_form(x: object, like: Tensor | None, shape: tuple[int, ...] | None) ->
         raise BadInputError(
             "shape", f"images must be of shape (B, C, H, W), not {tuple(x.shape)}: reshape them"
         )
+    if x.layout != torch.strided:
+        raise BadInputError("dtype", f"images must be dense, not {x.layout}: x.to_dense()")
     if x.numel() == 0:
         raise BadInputError("empty", "the batch is empty: leave it out")
     if like is not None and x.device != like.device:

@@ -168,7 +168,7 @@ class RoTTA(Adapter):
         return self._run_fast(self._unlearnt_logits, x)
 
     def show_something(self, x: Tensor) -> Tensor:
-        """Which images do, (B,)."""
+        """Which images do, (B,); as a graph, for it is many small steps for every batch."""
         return self._run_fast(super().show_something, x)
 
     def learn(self, x: Tensor, logits: Tensor) -> None:

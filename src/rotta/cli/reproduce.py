@@ -105,6 +105,8 @@ def reproduce(
 
     if quick and limit is not None:
         raise ValueError("--quick is --limit 2000: give one of them")
+    if page is not None and page.is_dir():
+        raise ValueError(f"--page is the file to write, and {page} is a folder: add a name")
     chosen = _chosen(names or [])
     wanted = Wanted(
         seeds=tuple(options.parse_seeds(None, seeds)),
@@ -278,6 +280,7 @@ def _show(experiment: "Experiment", out: Path, wanted: "Wanted") -> None:
     from rotta.experiments.page import presented, write_files
     from rotta.experiments.reproduce import results_folder
     from rotta.experiments.store import load
+    from rotta.report.beside import titled
 
     # pictures that need no walk are the same however few images walks are over
     limit = wanted.limit if experiment.variants else None
@@ -286,7 +289,8 @@ def _show(experiment: "Experiment", out: Path, wanted: "Wanted") -> None:
     files = write_files(experiment, blocks, folder)
     grids = presented(experiment, blocks, limit).grids
     if grids and blocks:
-        say(grids[0].title + (", printed in brackets" if grids[0].printed else ""))
+        title = titled(grids[0].title, grids[0].note)
+        say(title + (", printed in brackets" if grids[0].printed else ""))
         output.print(beside_table(grids[0]))
     suffixes = ", ".join(dict.fromkeys(file.suffix for file in files))
     say(f"{experiment.name}: " + (f"{suffixes} files in {folder}" if files else "no results yet"))

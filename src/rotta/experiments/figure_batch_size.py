@@ -5,7 +5,7 @@ part in its updates at each size.
 """
 
 from rotta.experiments.cifar import COMPARED, on_cifar
-from rotta.experiments.course import course_experiment
+from rotta.experiments.course import Claims, course_experiment
 
 EXPERIMENT = course_experiment(
     "figure-batch-size",
@@ -15,4 +15,10 @@ EXPERIMENT = course_experiment(
         str(size): on_cifar("cifar100-c", COMPARED, name=f"batch {size}", batch_size=size)
         for size in (16, 32, 64, 128, 256, 512)
     },
+    Claims(
+        better=("bn", "pl", "tent", "cotta", "note"),
+        worse=("lame",),
+        best_everywhere=True,
+        about="RoTTA updates after every 64 samples, however many come at a time.",
+    ),
 )

@@ -1,7 +1,7 @@
 """The paper's figure over δ: how correlated the samples of CIFAR100-C come."""
 
 from rotta.experiments.cifar import COMPARED, on_cifar
-from rotta.experiments.course import course_experiment
+from rotta.experiments.course import Claims, course_experiment
 from rotta.experiments.experiment import Variant
 
 _DELTAS = (10, 1, 0.1, 0.01, 0.001)
@@ -21,4 +21,5 @@ EXPERIMENT = course_experiment(
         "i.i.d.": _variant(None),
         **{str(delta): _variant(delta) for delta in _DELTAS},
     },
+    Claims(better=("lame",), worse=("bn", "pl", "tent", "cotta")),
 )

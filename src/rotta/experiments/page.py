@@ -12,7 +12,7 @@ from rotta.experiments.experiment import Blocks, Experiment, Presentation
 from rotta.experiments.origins import limit_of, origin_lines, seeds_of
 from rotta.experiments.reproduce import ONE_SEED, progress_of, results_folder
 from rotta.experiments.store import QUICK_LIMIT, load
-from rotta.report.beside import Grid, to_csv, to_latex, to_markdown
+from rotta.report.beside import Grid, titled, to_csv, to_latex, to_markdown
 from rotta.report.escaping import markdown_text
 
 _MANY = 4  # more tables than this are folded away behind the first
@@ -58,11 +58,11 @@ def presented(experiment: Experiment, blocks: Blocks, limit: int | None) -> Pres
     if limit is None:
         return shown
     word = "quick" if limit == QUICK_LIMIT else "a part"
-    note = f" ({word}: {limit:,} images per domain)"
+    note = f"{word}: {limit:,} images per domain"
     return replace(
         shown,
-        grids=tuple(replace(grid, title=grid.title + note) for grid in shown.grids),
-        curves=tuple(replace(curves, title=curves.title + note) for curves in shown.curves),
+        grids=tuple(replace(grid, note=note) for grid in shown.grids),
+        curves=tuple(replace(c, title=titled(c.title, note)) for c in shown.curves),
     )
 
 

@@ -33,20 +33,25 @@ def _mean(blocks: Blocks, dataset: str, sampling: str, label: str) -> Entry:
     return mean_of(list(cells.values()), paper)
 
 
-def _present(blocks: Blocks) -> Presentation:
-    averages = Grid(
-        "averages",
-        "Mean of ten orders, correlated: average error, %",
+def _means(blocks: Blocks, name: str, sampling: str) -> Grid:
+    return Grid(
+        name,
+        f"Mean of ten orders, {sampling}: average error, %",
         "method",
         tuple(TITLES.values()),
         tuple(
             (
                 method_name(label),
-                tuple(_mean(blocks, dataset, "correlated", label) for dataset in TITLES),
+                tuple(_mean(blocks, dataset, sampling, label) for dataset in TITLES),
             )
             for label in COMPARED
         ),
     )
+
+
+def _present(blocks: Blocks) -> Presentation:
+    averages = _means(blocks, "averages", "correlated")
+    independent = _means(blocks, "averages-independent", "independent")
     figures = [
         Curves(
             f"{dataset}-ten-orders",
@@ -86,7 +91,7 @@ def _present(blocks: Blocks) -> Presentation:
     )
     measured = [key for dataset in TITLES for key in _keys(dataset, "correlated", "rotta")]
     return Presentation(
-        (averages, *single),
+        (averages, independent, *single),
         tuple(figures),
         said((agrees, precision_remark(blocks, measured), slips)),
     )

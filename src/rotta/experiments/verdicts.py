@@ -83,6 +83,75 @@ def all_worse(parts: Mapping[str, Mapping[str, Entry]], whole: Mapping[str, Entr
     return "Every part that is left out costs something, as in the paper." if complete else ""
 
 
+def where_best(errors: Mapping[str, Mapping[str, Entry]], method: str, *, claimed: bool) -> str:
+    """Where a method is the best of those measured beside it.
+
+    Args:
+        errors: Of each method, by what is varied.
+        method: One of them.
+        claimed: Whether the paper says that it is the best everywhere.
+
+    Example:
+        >>> errors = {"RoTTA": {"16": Entry(35.9), "64": Entry(35.9)},
+        ...           "BN": {"16": Entry(46.6), "64": Entry(35.6)}}
+        >>> where_best(errors, "RoTTA", claimed=False)
+        'RoTTA is the best at 16; not at 64 (BN 35.6, RoTTA 35.9).'
+    """
+    best, beaten = [], []
+    for at, own in errors[method].items():
+        others = {
+            name: row[at].value for name, row in errors.items() if name != method and at in row
+        }
+        there = {name: value for name, value in others.items() if value is not None}
+        if own.value is None or not there:
+            continue
+        ahead = min(there, key=lambda name: there[name])
+        if own.value <= there[ahead]:
+            best.append(at)
+        else:
+            beaten.append(f"{at} ({ahead} {there[ahead]:.1f}, {method} {own.value:.1f})")
+    if not beaten:
+        where = f"{method} is the best at {', '.join(best)}"
+        return f"{where}{', as in the paper' if claimed else ''}." if best else ""
+    unlike = "**Unlike in the paper**, " if claimed else ""
+    where = f"is the best at {', '.join(best)}; not at" if best else "is not the best at"
+    return f"{unlike}{method} {where} {', '.join(beaten)}."
+
+
+def trends(
+    errors: Mapping[str, Mapping[str, Entry]], better: Sequence[str], worse: Sequence[str]
+) -> str:
+    """Whether errors fall and rise, from the first value to the last, as the paper says.
+
+    Args:
+        errors: Of each method, by what is varied.
+        better: Methods whose error falls in the paper.
+        worse: Those whose error rises.
+
+    Example:
+        >>> errors = {"BN": {"16": Entry(46.6), "512": Entry(33.7)}}
+        >>> trends(errors, better=["BN"], worse=[])
+        'From 16 to 512, as in the paper: BN gets better (46.6 → 33.7).'
+    """
+    alike, otherwise = [], []
+    span = ""
+    for names, word, sign in ((better, "better", -1), (worse, "worse", 1)):
+        for name in names:
+            (first, before), *_, (last, after) = errors[name].items()
+            if before.value is None or after.value is None:
+                continue
+            span = f"From {first} to {last}"
+            values = f"({before.value:.1f} → {after.value:.1f})"
+            if sign * (after.value - before.value) > NOISE:
+                alike.append(f"{name} gets {word} {values}")
+            else:
+                otherwise.append(f"{name} does not get {word} {values}")
+    sentences = [f"{span}, as in the paper: {', '.join(alike)}."] if alike else []
+    if otherwise:
+        sentences.append(f"**Unlike in the paper**, {', '.join(otherwise)}.")
+    return " ".join(sentences)
+
+
 def at_most(claim: str, error: Entry, bound: float | None) -> str:
     """Whether an error keeps a bound; nothing where one of them is missing.
 
@@ -102,4 +171,4 @@ def said(sentences: Sequence[str]) -> tuple[str, ...]:
 
 
 def _signed(difference: float) -> str:
-    return f"{difference:+.1f}".replace("-", "−")
+    return f"{difference:+.1f}".replace("-", "−") if difference else "0.0"

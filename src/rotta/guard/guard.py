@@ -36,6 +36,9 @@ QUIET_PER_ALARM = 1000
 """Batches without an alarm, for each alarm there was, after which the rate goes up by one step."""
 BLIND_AFTER = 64
 """Images of batches in a row that show nothing, after which that is an event."""
+DOUBT_LASTS = 240
+"""Batches after an alarm, at most, in which every one is looked at; and after the rate goes up
+again, if it was not healthy in between."""
 MOST_EVENTS = 256
 """The oldest go first."""
 _FRESH = 0.25  # share of the newest look in the level and in the histograms
@@ -130,7 +133,8 @@ class Guard:
     @property
     def in_doubt(self) -> bool:
         """Whether an alarm was just raised, or one will be if it goes on like this."""
-        return self._strikes > 0 or (bool(self._signals) and _harm(self._signals) > MOST_LOST)
+        alarmed = self._strikes > 0 and self._batches - self._quiet_since < DOUBT_LASTS
+        return alarmed or (bool(self._signals) and _harm(self._signals) > MOST_LOST)
 
     @property
     def is_due(self) -> bool:
@@ -261,8 +265,8 @@ def _harm(signals: dict[str, float]) -> float:
     """The share of belief lost, as far as it speaks for harm.
 
     A model that learns its own mistakes grows sure of them. One that overrules its reference now
-    and then, and is less sure than that, has come to see things otherwise: that speaks neither for
-    harm nor against it.
+    and then, and is less sure than that, has come to see things otherwise: that counts as the
+    most that is healthy, which raises no alarm within 10,000 looks.
     """
     lost = signals["lost belief"]
     surer = signals["entropy"] < signals["entropy unlearnt"]

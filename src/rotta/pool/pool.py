@@ -311,6 +311,9 @@ class StreamPool:
 
 def _check_together(names: Sequence[str], most: int) -> None:
     """Refuse requests that cannot be served in one call."""
+    odd = next((name for name in names if not isinstance(name, str)), None)
+    if odd is not None:
+        raise ValueError(f"a stream's name is a string, not {odd!r}: str({odd!r})")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"stream {twice!r} occurs twice: put its images into one request")

@@ -58,6 +58,8 @@ class Grid:
     """A heading and one entry per column, each."""
     best: bool = True
     """Whether rows compete, so that the best of each column is bold."""
+    note: str = ""
+    """What holds for all of it and must not get lost, such as that it is over few images."""
 
     def __post_init__(self) -> None:
         for row, entries in self.rows:
@@ -70,7 +72,7 @@ class Grid:
 
 
 def to_markdown(grid: Grid) -> str:
-    """A table under its title, the best of what was measured bold.
+    """A table under its title with the note, the best of what was measured bold.
 
     Up to three columns have printed, measured and difference side by side; of more columns, what
     is printed and the difference are smaller lines of their own. Crowded tables state the spread
@@ -97,7 +99,7 @@ def to_markdown(grid: Grid) -> str:
         *_lines(grid, markup),
     ]
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return f"**{markdown_text(grid.title)}**\n\n{table}"
+    return f"**{markdown_text(titled(grid.title, grid.note))}**\n\n{table}"
 
 
 def to_latex(grid: Grid) -> str:
@@ -129,7 +131,7 @@ def to_latex(grid: Grid) -> str:
     values = len(grid.columns) * (3 if _side_by_side(grid) else 1)
     rows = [" & ".join(line) + r" \\" for line in _lines(grid, markup)]
     lines = [
-        f"% {latex_text(grid.title)}",
+        f"% {latex_text(titled(grid.title, grid.note))}",
         r"% \usepackage{booktabs,graphicx}",
         rf"\begin{{tabular}}{{l*{{{values}}}{{r}}}}",
         r"\toprule",
@@ -137,6 +139,7 @@ def to_latex(grid: Grid) -> str:
         r"\midrule",
         *rows,
         r"\bottomrule",
+        *_latex_note(grid, 1 + values),
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
@@ -147,18 +150,34 @@ def to_csv(grid: Grid) -> str:
 
     Example:
         >>> print(to_csv(Grid("a", "A", "method", ("fog",), (("BN", (Entry(75.256),)),))), end="")
-        row,column,printed,measured,std,seeds,difference
-        BN,fog,,75.26,,0,
+        row,column,printed,measured,std,seeds,difference,note
+        BN,fog,,75.26,,0,,
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "column", "printed", "measured", "std", "seeds", "difference"])
+    writer.writerow(["row", "column", "printed", "measured", "std", "seeds", "difference", "note"])
     for row, entries in grid.rows:
         for column, entry in zip(grid.columns, entries, strict=True):
             before = map(_two_decimals, (entry.printed, entry.value, entry.std))
             after = entry.seeds, _two_decimals(entry.difference(2))
-            writer.writerow([row, column, *before, *after])
+            writer.writerow([row, column, *before, *after, grid.note])
     return text.getvalue()
+
+
+def titled(title: str, note: str) -> str:
+    """A title with what must not get lost.
+
+    Example:
+        >>> titled("Average error, %", "quick: 2,000 images per domain")
+        'Average error, % (quick: 2,000 images per domain)'
+    """
+    return f"{title} ({note})" if note else title
+
+
+def _latex_note(grid: Grid, columns: int) -> list[str]:
+    if not grid.note:
+        return []
+    return [rf"\multicolumn{{{columns}}}{{l}}{{\footnotesize {latex_text(grid.note)}}} \\"]
 
 
 def _two_decimals(value: float | None) -> str:

@@ -65,7 +65,7 @@ class Curves:
 
 
 def draw_curves(curves: Curves, path: str | Path) -> None:
-    """Draw what was measured; what is missing leaves a gap, and a method without any is named.
+    """Draw what was measured; what is missing leaves a gap, and is named.
 
     Args:
         curves: At least one entry is measured.
@@ -202,7 +202,18 @@ def _floats(values: Sequence[float | None]) -> Floats:
 
 
 def _missing_note(curves: Curves) -> list[str]:
-    names = [method_name(label) for label, entries in curves.lines if not _there(entries)]
+    """Methods of which there is nothing; values at which there is none; and single gaps."""
+    drawn = {label: entries for label, entries in curves.lines if _there(entries)}
+    names = [method_name(label) for label, _ in curves.lines if label not in drawn]
+    empty = []
+    for i, x in enumerate(curves.x):
+        gaps = [method_name(label) for label, entries in drawn.items() if entries[i].value is None]
+        if len(gaps) == len(drawn):
+            empty.append(x)
+        else:
+            names += [f"{name} at {x}" for name in gaps]
+    if empty:
+        names.append(f"all at {', '.join(empty)}")
     return textwrap.wrap("missing: " + ", ".join(names), _NOTE_LETTERS) if names else []
 
 
