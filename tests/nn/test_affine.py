@@ -7,6 +7,7 @@ from torch import Tensor
 
 from rotta.nn.affine import normalised, scaled_and_shifted
 
+MANY = 4, 6, 64, 64  # values that are worth another way than PyTorch's
 LAYOUTS = [torch.channels_last, torch.contiguous_format]
 
 
@@ -17,8 +18,11 @@ def numbers(channels: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("grad", [False, True])
-def test_normalises_as_the_framework_does(layout: torch.memory_format, grad: bool) -> None:
-    x = torch.randn(4, 6, 5, 7).contiguous(memory_format=layout)
+@pytest.mark.parametrize("size", [(4, 6, 5, 7), MANY])
+def test_normalises_as_the_framework_does(
+    layout: torch.memory_format, grad: bool, size: tuple[int, ...]
+) -> None:
+    x = torch.randn(size).contiguous(memory_format=layout)
     mean, var, weight, bias = numbers(6)
     with torch.set_grad_enabled(grad):
         ours = normalised(x, mean, var, weight, bias, 1e-3)
@@ -38,13 +42,13 @@ def test_takes_whatever_has_channels(shape: tuple[int, ...]) -> None:
 
 @torch.no_grad()
 def test_reduced_precision_stays_reduced() -> None:
-    x = torch.randn(2, 6, 4, 4).to(torch.bfloat16, memory_format=torch.channels_last)
+    x = torch.randn(MANY).to(torch.bfloat16, memory_format=torch.channels_last)
     mean, var, weight, bias = numbers(6)
     assert normalised(x, mean, var, weight, bias, 1e-3).dtype == torch.bfloat16
 
 
 def test_gradients_flow_where_they_are_asked_for() -> None:
-    x = torch.randn(2, 6, 4, 4).contiguous(memory_format=torch.channels_last)
+    x = torch.randn(MANY).contiguous(memory_format=torch.channels_last)
     mean, var, weight, bias = numbers(6)
     output = normalised(x, mean, var, weight.requires_grad_(), bias, 1e-3)
     assert output.requires_grad
@@ -52,7 +56,7 @@ def test_gradients_flow_where_they_are_asked_for() -> None:
 
 @torch.no_grad()
 def test_overwrites_only_if_told() -> None:
-    x = torch.randn(2, 6, 4, 4).contiguous(memory_format=torch.channels_last)
+    x = torch.randn(MANY).contiguous(memory_format=torch.channels_last)
     before, (mean, var, weight, bias) = x.clone(), numbers(6)
     fresh = normalised(x, mean, var, weight, bias, 1e-3)
     assert torch.equal(x, before)

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+_MANY = 1 << 16  # values in which a few calls for scale and shift do not show
+
 
 def normalised(
     x: Tensor,
@@ -31,7 +33,7 @@ def normalised(
         >>> normalised(x, mean=two, var=two * 2, weight=two, bias=two, eps=0.0).item()
         5.0
     """
-    if torch.is_grad_enabled() or not _lie_alike(x, weight):
+    if torch.is_grad_enabled() or x.numel() < _MANY or not _lie_alike(x, weight):
         return F.batch_norm(x, mean, var, weight, bias, eps=eps)
     scale = weight / (var + eps).sqrt()
     return scaled_and_shifted(x, scale, torch.addcmul(bias, mean, scale, value=-1), out=out)
