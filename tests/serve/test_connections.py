@@ -159,3 +159,14 @@ def test_the_end_does_not_wait_for_who_stops_in_the_middle(
         until(lambda: service.uploads.held == 1000)
     with line:  # it was answered before all was over, and not after 30 seconds as too late
         assert line.recv(1000).startswith(b"HTTP/1.1 503")
+
+
+def test_a_client_whose_server_was_started_again_notices_before_it_asks(tmp_path: Path) -> None:
+    def service() -> Service:
+        return Service(load_model("digits"), store=tmp_path / "state.sqlite")
+
+    with serving(service()) as url:
+        client = Client(url)
+        client.predict("gate", digits(4))
+    with serving(service(), port=int(url.rpartition(":")[2])):
+        assert client.predict("gate", digits(4)).counters.requests == 2

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from multiprocessing.connection import wait
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -59,10 +60,10 @@ class Line:
             response, data = self._send(method, address, body, headers)
             if response.status < 400:
                 return json.loads(data) if data else None
-            wait = _seconds(response.getheader("Retry-After"))
-            if wait is None or response.status not in _BUSY or time.monotonic() + wait > until:
+            pause = _seconds(response.getheader("Retry-After"))
+            if pause is None or response.status not in _BUSY or time.monotonic() + pause > until:
                 raise RefusedError(response.status, _reason(data))
-            time.sleep(wait)
+            time.sleep(pause)
 
     def close(self) -> None:
         """Close this thread's connection; the next request opens another."""
@@ -89,13 +90,19 @@ class Line:
 
     def _connection(self) -> HTTPConnection:
         connection: HTTPConnection | None = getattr(self._own, "connection", None)
-        if connection is None or time.monotonic() - self._own.used > _IDLE:
+        if connection is None or self._is_stale(connection):
             self.close()
             kind = HTTPSConnection if self._secure else HTTPConnection
             connection = kind(self._host, self._port, timeout=self._timeout)
             self._own.connection = connection
             self._own.used = time.monotonic()
         return connection
+
+    def _is_stale(self, connection: HTTPConnection) -> bool:
+        """Whether the other end has closed it, or may have: a server that was started again."""
+        # no answer is awaited: what can be read now is the end
+        ended = connection.sock is not None and bool(wait([connection.sock], timeout=0))
+        return ended or time.monotonic() - self._own.used > _IDLE
 
 
 def _seconds(text: str | None) -> float | None:
