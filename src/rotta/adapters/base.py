@@ -21,7 +21,7 @@ from rotta.adapters.input_check import (
     usable_images,
 )
 from rotta.adapters.learnt import Learnt, addresses
-from rotta.adapters.logits import logits_of
+from rotta.adapters.logits import checked_logits
 from rotta.adapters.method_state import (
     check_state,
     copied,
@@ -29,6 +29,7 @@ from rotta.adapters.method_state import (
     moments_follow,
     state_of,
 )
+from rotta.adapters.unchanged import SharedPass, UnchangedPass
 from rotta.guard import Event, Guard, shows_something
 from rotta.memory.bank import Bank
 from rotta.nn.to_host import ToHost
@@ -96,6 +97,13 @@ class Adapter(nn.Module, metaclass=_Method):
 
     PASSES: ClassVar[float] = 1
     """Through the network per batch, roughly: of several walks the dearest starts first."""
+
+    KEEPS_NOTHING: ClassVar[bool] = False
+    """Whether its answer to a batch depends on that batch alone, with the common options left as
+    they are. Each class says so for itself: one that is derived from it may keep something."""
+
+    unchanged: UnchangedPass | SharedPass | None = None
+    """Where the method answers from the network as it is: the pass, which it may share."""
 
     bank: Bank | None
     built: dict[str, Any]
@@ -307,10 +315,7 @@ class Adapter(nn.Module, metaclass=_Method):
 
     def logits(self, net: nn.Module, x: Tensor) -> Tensor:
         """What ``net`` says about images, checked: (B, num_classes)."""
-        logits = logits_of(net(x), self.num_classes)
-        if len(logits) != len(x):
-            raise ValueError(f"the network gave {len(logits)} rows of logits for {len(x)} images")
-        return logits
+        return checked_logits(net, x, self.num_classes)
 
     def get_extra_state(self) -> dict[str, Any]:
         """PyTorch's hook for :meth:`state_dict`: what ``STATE`` names, and the images' shape."""

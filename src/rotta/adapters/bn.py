@@ -29,6 +29,8 @@ class BN(Adapter):
         torch.Size([4, 10])
     """
 
+    KEEPS_NOTHING = True
+
     def __init__(self, net: nn.Module, num_classes: int, **common: Unpack[CommonOptions]) -> None:
         super().__init__(net, num_classes, **common)
         if not has_batch_norm(net):

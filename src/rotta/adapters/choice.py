@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from rotta.adapters.base import Adapter
-from rotta.adapters.common import defaults_of, type_of
+from rotta.adapters.common import COMMON_DEFAULTS, defaults_of, type_of
 from rotta.adapters.methods import METHODS, adapt, lookup_options
 from rotta.registry import lookup
 
@@ -30,6 +30,14 @@ class MethodChoice:
         """All options in force, but for the seed, which is the stream's unless it was given."""
         in_force = {**defaults_of(METHODS[self.name]), **self.options}
         return {name: value for name, value in in_force.items() if name != "seed"}
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether its answer to a batch depends on that batch alone."""
+        said_by_itself: bool = vars(METHODS[self.name]).get("KEEPS_NOTHING", False)
+        settings = self.settings
+        as_they_are = all(settings[name] == value for name, value in COMMON_DEFAULTS.items())
+        return said_by_itself and as_they_are
 
     def build(self, net: nn.Module, num_classes: int, seed: int = 0) -> Adapter:
         """The method around a network; ``seed`` goes to methods that draw random numbers."""

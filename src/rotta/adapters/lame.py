@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from rotta.adapters.base import Adapter
 from rotta.adapters.checks import check_at_least_one, check_between
 from rotta.adapters.common import CommonOptions
+from rotta.adapters.unchanged import SharedPass, UnchangedPass
 from rotta.nn.surgery import copy_sharing_weights
 from rotta.nn.to_host import ToHost
 
@@ -41,6 +42,10 @@ class LAME(Adapter):
         [1.0, 1.0, 1.0, 1.0]
     """
 
+    KEEPS_NOTHING = True
+
+    unchanged: UnchangedPass | SharedPass
+
     def __init__(
         self,
         net: nn.Module,
@@ -58,26 +63,25 @@ class LAME(Adapter):
         self.max_steps = max_steps
         self.tolerance = tolerance
         self.net = copy_sharing_weights(net).eval()
-        head = _last_linear(self.net, num_classes)
-        head.register_forward_pre_hook(self._note_features, with_kwargs=True)
-        self._features: Tensor | None = None
+        self.unchanged = UnchangedPass(self.net, num_classes)
+        if self.unchanged.head is None:
+            raise ValueError(
+                "LAME takes its features from the linear layer that gives the logits, and this "
+                f"network has none with num_classes={num_classes} outputs: correct num_classes, "
+                "or end the network in nn.Linear"
+            )
 
     def infer(self, x: Tensor) -> Tensor:
         """log Y, (B, num_classes): the corrected probabilities as logits."""
-        p = self.logits(self.net, x).softmax(dim=1)
-        if self._features is None:
+        seen = self.unchanged(x)
+        if seen.features is None:
             raise ValueError(
                 "LAME takes its features from the network's last nn.Linear with num_classes "
                 "outputs, and this network does not call it: call it as a module"
             )
-        affinity = nearest_neighbours(self._features.flatten(1), self.neighbours)
-        self._features = None
+        p = seen.logits.softmax(dim=1)
+        affinity = nearest_neighbours(seen.features.flatten(1), self.neighbours)
         return laplacian_adjusted((p + 1e-10).log(), affinity, self.max_steps, self.tolerance)
-
-    def _note_features(
-        self, _: nn.Module, inputs: tuple[Tensor, ...], named: dict[str, Tensor]
-    ) -> None:
-        self._features = inputs[0] if inputs else named["input"]
 
 
 def nearest_neighbours(features: Tensor, count: int) -> Tensor:
@@ -156,15 +160,3 @@ def _energy(exponent: Tensor) -> Tensor:
     As y is its softmax, log y differs from it by the same for all classes of a sample.
     """
     return -exponent.logsumexp(dim=-1).sum(dim=-1)
-
-
-def _last_linear(net: nn.Module, num_classes: int) -> nn.Linear:
-    linear = [m for m in net.modules() if isinstance(m, nn.Linear)]
-    heads = [layer for layer in linear if layer.out_features == num_classes]
-    if not heads:
-        raise ValueError(
-            "LAME takes its features from the linear layer that gives the logits, and this "
-            f"network has none with num_classes={num_classes} outputs: correct num_classes, or "
-            "end the network in nn.Linear"
-        )
-    return heads[-1]

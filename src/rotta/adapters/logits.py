@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def logits_of(output: Any, num_classes: int | None = None) -> Tensor:
@@ -22,6 +22,18 @@ def logits_of(output: Any, num_classes: int | None = None) -> Tensor:
             f"the network tells {logits.shape[1]} classes apart, not num_classes={num_classes}: "
             f"pass num_classes={logits.shape[1]}"
         )
+    return logits
+
+
+def checked_logits(net: nn.Module, x: Tensor, num_classes: int) -> Tensor:
+    """What a network says about images, (B, C, H, W): (B, num_classes).
+
+    Raises:
+        ValueError: It says something else.
+    """
+    logits = logits_of(net(x), num_classes)
+    if len(logits) != len(x):
+        raise ValueError(f"the network gave {len(logits)} rows of logits for {len(x)} images")
     return logits
 
 

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from rotta.adapters.base import Adapter
 from rotta.adapters.common import CommonOptions
+from rotta.adapters.unchanged import SharedPass, UnchangedPass
 from rotta.nn.surgery import copy_sharing_weights
 
 
@@ -25,10 +26,15 @@ class Source(Adapter):
         torch.Size([4, 10])
     """
 
+    KEEPS_NOTHING = True
+
+    unchanged: UnchangedPass | SharedPass
+
     def __init__(self, net: nn.Module, num_classes: int, **common: Unpack[CommonOptions]) -> None:
         super().__init__(net, num_classes, **common)
         self.net = copy_sharing_weights(net).eval()  # a copy has its own mode
+        self.unchanged = UnchangedPass(self.net, num_classes)
 
     def infer(self, x: Tensor) -> Tensor:
         """Logits, (B, num_classes)."""
-        return self.logits(self.net, x)
+        return self.unchanged(x).logits
