@@ -1,6 +1,7 @@
 """Where a walk is, on the disk: it can be killed, and goes on from there."""
 
 import hashlib
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from rotta.streams import Stream
 SECONDS_BETWEEN = 60.0
 """Two checkpoints, unless somebody says otherwise: so much is done again at most."""
 _KIND = "checkpoint of a walk"
+_SUFFIX = ".safetensors"
+_LEG = "-batches"  # in a file's name, before its first and last
 
 
 class Resumable(Protocol):
@@ -36,6 +39,7 @@ class Checkpoint:
         model: The method that walks.
         every: Seconds between two checkpoints; ``math.inf`` for none.
         network: The checksum of the model's network, if it is known already.
+        leg: The batches along which the walk goes, if not along the whole stream.
 
     Example:
         >>> import rotta, tempfile
@@ -53,11 +57,13 @@ class Checkpoint:
         model: Adapter,
         every: float = SECONDS_BETWEEN,
         network: str | None = None,
+        leg: range | None = None,
     ) -> None:
         self.path = path
         self._model = model
         self._every = every
         self._network = network or checksum(model.source_net)
+        self._leg = leg
         self._last = time.monotonic()
 
     def resume(self, stream: Stream, parts: Mapping[str, Resumable]) -> int:
@@ -68,7 +74,7 @@ class Checkpoint:
             parts: What gathers something on the way.
 
         Returns:
-            How many batches were done.
+            How many batches of the stream were done, or were none of the leg's.
 
         Raises:
             ValueError: The file is damaged, or of another walk.
@@ -77,7 +83,7 @@ class Checkpoint:
             return 0
         kept = read_state(self.path, _KIND)
         another = f"{self.path} is the checkpoint of another walk"
-        for what, own in (("network", self._network), ("stream", _identity(stream))):
+        for what, own in (("network", self._network), ("stream", self._identity(stream))):
             if kept[what] != own:
                 raise ValueError(f"{another}, with another {what}: remove it, or restore that")
         try:
@@ -95,6 +101,11 @@ class Checkpoint:
         batches: int = kept["batches"]
         return batches
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there shall be any."""
+        return self._every < math.inf
+
     def is_due(self) -> bool:
         """Whether the last one was long enough ago."""
         return time.monotonic() - self._last >= self._every
@@ -103,7 +114,7 @@ class Checkpoint:
         """Write the file.
 
         Args:
-            batches: How many are done.
+            batches: How many of the stream are done, or are none of the leg's.
             stream: Along which the walk goes.
             parts: What gathers something on the way.
 
@@ -112,7 +123,7 @@ class Checkpoint:
         """
         content = {
             "network": self._network,
-            "stream": _identity(stream),
+            "stream": self._identity(stream),
             "method": changed_state(self._model),
             "parts": {name: part.state() for name, part in parts.items()},
             "batches": batches,
@@ -124,39 +135,51 @@ class Checkpoint:
         """Delete the file, if there is one: the walk is over."""
         self.path.unlink(missing_ok=True)
 
+    def _identity(self, stream: Stream) -> dict[str, Any]:
+        whole = _identity(stream)
+        return whole if self._leg is None else {**whole, "leg": (self._leg.start, self._leg.stop)}
+
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Those of a comparison, in a folder: a file for each walk that is under way."""
+    """Those of a comparison, in a folder: a file for each walk that is under way, or several for
+    one that is done in legs."""
 
     folder: Path
     every: float = SECONDS_BETWEEN
     """Seconds between two of the same walk."""
 
-    def of(self, label: str, seed: int, model: Adapter, network: str) -> Checkpoint:
-        """That of a walk.
+    def of(
+        self, label: str, seed: int, model: Adapter, network: str, leg: range | None = None
+    ) -> Checkpoint:
+        """That of a walk, or of a leg of it.
 
         Args:
             label: Of the method, with its options.
             seed: Of the stream.
             model: The method.
             network: The checksum of its network.
+            leg: Its batches.
         """
-        return Checkpoint(self._path(label, seed), model, self.every, network)
+        name = self._name(label, seed)
+        if leg is not None:  # so that legs which were cut otherwise are not even looked at
+            name += f"{_LEG}{leg.start}-{leg.stop}"
+        return Checkpoint(self.folder / f"{name}{_SUFFIX}", model, self.every, network, leg)
 
     def remove(self, label: str, seed: int) -> None:
-        """Delete that of a walk which is over, if there is one, and the folder with the last."""
-        path = self._path(label, seed)
-        path.unlink(missing_ok=True)
-        for half_written in self.folder.glob(f".{path.name}.*"):  # somebody was killed over it
-            half_written.unlink(missing_ok=True)
+        """Delete all of a walk which is over, if there are any, and the folder with the last."""
+        name = self._name(label, seed)
+        for of_it in (f"{name}{_SUFFIX}", f"{name}{_LEG}*{_SUFFIX}"):
+            for pattern in (of_it, f".{of_it}.*"):  # half written: somebody was killed over it
+                for path in self.folder.glob(pattern):
+                    path.unlink(missing_ok=True)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 
-    def _path(self, label: str, seed: int) -> Path:
+    def _name(self, label: str, seed: int) -> str:
         # options may be longer than a file's name, and hold what no file's name may hold
         options = hashlib.sha256(label.encode()).hexdigest()[:8]
-        return self.folder / f"{label.partition(':')[0]}-{options}-seed{seed}.safetensors"
+        return f"{label.partition(':')[0]}-{options}-seed{seed}"
 
 
 def _identity(stream: Stream) -> dict[str, Any]:

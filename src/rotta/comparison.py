@@ -1,9 +1,8 @@
 """Methods over the same streams: each method along the stream of each seed."""
 
 import time
-import traceback
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from math import isinf
@@ -11,53 +10,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from rotta.adapters import Adapter
 from rotta.adapters.choice import MethodChoice
 from rotta.adapters.methods import METHODS
-from rotta.checkpoint import Checkpoints
-from rotta.guard import Event
-from rotta.metrics import Memory
+from rotta.checkpoint import Checkpoint, Checkpoints
+from rotta.ends import Failed, Finished, Look
+from rotta.legs import Leg, LegEnd, LegLook, Walker, walk_leg
 from rotta.models.checksum import checksum
-from rotta.results import SeedResult
+from rotta.own_errors import Guarded, MethodRaised, as_its_own
+from rotta.party import Party
 from rotta.side_by_side import Lost, check_jobs, side_by_side
 from rotta.streams import Stream
 from rotta.walk import walk
 
-
-@dataclass(frozen=True)
-class Look:
-    """Where a walk is."""
-
-    label: str
-    seed: int
-    batches: int
-    """Done so far."""
-    total: int
-    error: float
-    """So far, in percent."""
-    seconds: float
-    """Since its start."""
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A walk that came to its end."""
-
-    label: str
-    seed: int
-    seconds: float
-    result: SeedResult
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A walk on which the method raised, or the process died."""
-
-    label: str
-    seed: int
-    reason: str
-    traceback: str
+__all__ = ["Failed", "Finished", "Look", "check_methods", "compare", "configuration"]
 
 
 def configuration(dataset: str, source: str, stream: Stream) -> dict[str, Any]:
@@ -109,7 +77,10 @@ def compare(
         look: Is told now and then how far a walk is.
         jobs: How many walks go on at the same time, on Linux and the CPU. More than one: in
             processes of one thread each, forked when the first end is asked for, the dearest
-            walks first; images that have to be made are made before.
+            walks first; images that have to be made are made before. Methods that keep nothing
+            from batch to batch come last, all of a seed together in pieces of the stream (see
+            :mod:`rotta.legs`), so that the processes end together. What they share is done once,
+            but each is charged all of it: their times are those of a walk alone.
         checkpoints: Kept on the way. Walks of which there is one go on from it; that of a walk
             which has come to its end is removed when the next end is asked for.
         finished: Walks to leave out, by label and seed.
@@ -193,15 +164,45 @@ def _side_by_side(
     look: Callable[[Look], None] | None,
     jobs: int,
 ) -> _Ends:
-    def lead(walk: _Walk, look: Callable[[Look], None] | None) -> Finished | Failed:
-        choice, seed = walk
-        return leader.lead(choice, stream_of(seed), look)
+    alone = [walk for walk in walks if not walk[0].keeps_nothing]
+    parties = _parties([walk for walk in walks if walk[0].keeps_nothing], stream_of, jobs)
+    # what takes long would go on alone, if it were begun last
+    alone.sort(key=lambda walk: METHODS[walk[0].name].PASSES, reverse=True)
+    legs = [leg for party in parties.values() for leg in party.legs]
 
-    # a long walk begun last would go on alone
-    dearest_first = sorted(walks, key=lambda walk: METHODS[walk[0].name].PASSES, reverse=True)
-    with closing(side_by_side(dearest_first, lead, jobs, look)) as ends:
-        for (choice, seed), end in ends:
+    def lead(
+        task: _Walk | Leg, tell: Callable[[Look | LegLook], None] | None
+    ) -> Finished | Failed | LegEnd:
+        if isinstance(task, Leg):
+            return leader.lead_together(task, stream_of(task.seed), tell)
+        choice, seed = task
+        return leader.lead(choice, stream_of(seed), tell)
+
+    def tell(news: Look | LegLook) -> None:
+        assert look is not None
+        where = parties[news.look.seed].look(news) if isinstance(news, LegLook) else news
+        if where is not None:
+            look(where)
+
+    tasks: list[_Walk | Leg] = [*alone, *legs]
+    with closing(side_by_side(tasks, lead, jobs, None if look is None else tell)) as ends:
+        for task, end in ends:
+            if isinstance(task, Leg):
+                assert isinstance(end, dict | Lost)
+                yield from parties[task.seed].end(task, end)
+                continue
+            assert not isinstance(end, dict)
+            choice, seed = task
             yield Failed(choice.label, seed, end.reason, "") if isinstance(end, Lost) else end
+
+
+def _parties(
+    walks: Sequence[_Walk], stream_of: Callable[[int], Stream], jobs: int
+) -> dict[int, Party]:
+    return {
+        seed: Party([choice for choice, _ in of_seed], stream_of(seed), jobs)
+        for seed, of_seed in groupby(walks, key=lambda walk: walk[1])
+    }
 
 
 def _make_images(stream: Stream) -> None:
@@ -225,19 +226,30 @@ class _Leader:
         self, choice: MethodChoice, stream: Stream, look: Callable[[Look], None] | None
     ) -> Finished | Failed:
         """Build a method and let it walk."""
-        start, checkpoint = time.monotonic(), None
+        start = time.monotonic()
         try:
-            with _as_its_own():
-                method = choice.build(self.net, len(stream.dataset.classes), seed=stream.seed)
-            if self.checkpoints is not None:
-                walk_name = choice.label, stream.seed
-                checkpoint = self.checkpoints.of(*walk_name, method, self.network)
+            method = self._built(choice, stream)
+            checkpoint = self._checkpoint(choice, stream, method)
             tell = _teller(look, choice.label, stream)
-            result = walk(_Guarded(method), stream, tell, checkpoint)
-        except _MethodRaised as raised:
-            where = "".join(traceback.format_exception(raised.__cause__))
-            return Failed(choice.label, stream.seed, str(raised), where)
+            result = walk(Guarded(method), stream, tell, checkpoint)
+        except MethodRaised as raised:
+            return raised.failed(choice.label, stream.seed)
         return Finished(choice.label, stream.seed, time.monotonic() - start, result)
+
+    def lead_together(
+        self, leg: Leg, stream: Stream, tell: Callable[[LegLook], None] | None
+    ) -> LegEnd:
+        """Build the methods of a party and let them go along a leg."""
+        walkers, failed = list[Walker](), LegEnd()
+        for choice in leg.choices:
+            try:
+                method = self._built(choice, stream)
+            except MethodRaised as raised:
+                failed[choice.label] = raised.failed(choice.label, stream.seed)
+                continue
+            checkpoint = self._checkpoint(choice, stream, method, leg.batches)
+            walkers.append(Walker(choice.label, method, stream, leg.batches, checkpoint))
+        return failed | walk_leg(walkers, stream, leg.batches, tell) if walkers else failed
 
     def removing(self, ends: _Ends) -> _Ends:
         """The same ends; who asks for the next one has put a walk's result in a safe place."""
@@ -246,6 +258,17 @@ class _Leader:
                 yield end
                 if self.checkpoints is not None and isinstance(end, Finished):
                     self.checkpoints.remove(end.label, end.seed)
+
+    def _built(self, choice: MethodChoice, stream: Stream) -> Adapter:
+        with as_its_own():
+            return choice.build(self.net, len(stream.dataset.classes), seed=stream.seed)
+
+    def _checkpoint(
+        self, choice: MethodChoice, stream: Stream, method: Adapter, leg: range | None = None
+    ) -> Checkpoint | None:
+        if self.checkpoints is None:
+            return None
+        return self.checkpoints.of(choice.label, stream.seed, method, self.network, leg)
 
 
 def _teller(
@@ -257,45 +280,3 @@ def _teller(
     return lambda batches, error: look(
         Look(label, stream.seed, batches, total, error, time.monotonic() - start)
     )
-
-
-class _MethodRaised(Exception):
-    """Tells what a method raised from what its stream raised."""
-
-
-class _Guarded:
-    """A method whose exceptions say that they are its own."""
-
-    def __init__(self, method: nn.Module) -> None:
-        self._method = method
-
-    def __call__(self, x: Tensor) -> Tensor:
-        with _as_its_own():
-            logits: Tensor = self._method(x)
-            return logits
-
-    def reset(self) -> None:
-        reset = getattr(self._method, "reset", None)
-        if reset is not None:
-            with _as_its_own():
-                reset()
-
-    @property
-    def bank(self) -> Memory | None:
-        return getattr(self._method, "bank", None)
-
-    @property
-    def events(self) -> list[Event]:
-        return getattr(self._method, "events", [])
-
-    @property
-    def skipped(self) -> dict[str, int]:
-        return getattr(self._method, "skipped", {})
-
-
-@contextmanager
-def _as_its_own() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        raise _MethodRaised(f"{type(error).__name__}: {error}") from error

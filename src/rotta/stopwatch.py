@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -52,13 +52,19 @@ class Stopwatch:
             self._method.reset()
 
     def mean_ms(self) -> float:
-        """Mean over all calls but the first few; waits for a GPU to finish them.
-
-        Not the median: where few batches bring an update, it would not show what updates cost.
-        """
+        """See :func:`mean_ms`; waits for a GPU to finish the calls."""
         self._read_events()
-        calls = self._milliseconds[_WARM_UP:] or self._milliseconds
-        return statistics.fmean(calls) if calls else float("nan")
+        return mean_ms(self._milliseconds)
+
+    def seconds(self) -> float:
+        """Of all calls together; waits for a GPU to finish them."""
+        self._read_events()
+        return sum(self._milliseconds) / 1000
+
+    def charge(self, milliseconds: float) -> None:
+        """Add to the last call what it would have taken, had others not done it already."""
+        self._read_events()
+        self._milliseconds[-1] += milliseconds
 
     def state(self) -> dict[str, Tensor]:
         """How long each call took, for :meth:`restore`; waits for a GPU to finish them."""
@@ -74,6 +80,22 @@ class Stopwatch:
             torch.cuda.synchronize(self._device)
             self._milliseconds += [begin.elapsed_time(end) for begin, end in self._events]
             self._events.clear()
+
+
+def mean_ms(calls: Sequence[float]) -> float:
+    """Mean over all calls but the first few.
+
+    Not the median: where few batches bring an update, it would not show what updates cost.
+
+    Args:
+        calls: How many milliseconds each took.
+
+    Example:
+        >>> mean_ms([100.0, 50.0, 50.0, 10.0, 12.0])
+        11.0
+    """
+    counted = calls[_WARM_UP:] or calls
+    return statistics.fmean(counted) if counted else float("nan")
 
 
 def _event() -> torch.cuda.Event:

@@ -24,14 +24,16 @@ class Notes:
 
     Args:
         stream: Along which it goes.
+        first_batch: Where it begins: at the start of a window, see
+            :class:`~rotta.metrics.Course`.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, first_batch: int = 0) -> None:
         classes = stream.dataset.classes
         self._per_domain = ErrorRates(stream.domains, stream.device)
         self._per_class = ErrorRates(classes, stream.device)
         self._per_visit = VisitErrors(stream.visits, len(stream.domains), stream.device)
-        self._course = Course(len(classes), len(stream), stream.device)
+        self._course = Course(len(classes), len(stream), stream.device, first_batch)
         self._bank = BankLog(len(classes))
         self._incidents = Incidents(stream.domains)
 
@@ -88,6 +90,16 @@ class Notes:
         """Go on from the notes of another on the same walk."""
         for name, part in self._parts().items():
             part.restore(state[name])
+
+    def join(self, state: Mapping[str, Any]) -> None:
+        """Add the notes of a leg that began where these end.
+
+        Only of methods that have neither bank nor guard, and skip nothing.
+        """
+        self._per_domain.join(state["per_domain"])
+        self._per_class.join(state["per_class"])
+        self._per_visit.join(state["per_visit"])
+        self._course.join(state["course"])
 
     def _parts(self) -> dict[str, Resumable]:
         return {

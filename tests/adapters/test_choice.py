@@ -114,3 +114,33 @@ def test_what_is_chosen_by_itself_can_be_given() -> None:
     assert choice.options == {"passes_at_once": 4, "confidence": 0.5}
     assert choice.settings["passes"] == 32
     assert "seed" not in choice.settings
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_which_methods_keep_nothing(name: str) -> None:
+    (choice,) = parse_methods(name)
+    assert choice.keeps_nothing is (name in ("source", "bn", "lame"))
+
+
+@pytest.mark.parametrize(
+    ("option", "keeps"),
+    [
+        ("guard=true", True),
+        ("class_mix=true", True),
+        ("reset_every=100", True),
+        ("bad_input=skip", True),  # it counts what it skips
+        ("bad_input=raise", False),
+        ("neighbours=3", False),
+    ],
+)
+def test_with_which_options_something_is_kept(option: str, keeps: bool) -> None:
+    (choice,) = parse_methods(f"lame:{option}")
+    assert choice.keeps_nothing is not keeps
+
+
+def test_a_method_says_only_for_itself_that_it_keeps_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    derived = type("Derived", (METHODS["source"],), {})
+    monkeypatch.setitem(METHODS, "source", derived)
+    assert not MethodChoice("source", {}).keeps_nothing

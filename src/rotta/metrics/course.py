@@ -14,6 +14,16 @@ MOST_WINDOWS = 120
 """Enough for a curve, and little to store."""
 
 
+def batches_per_window(batches: int) -> int:
+    """So many that a walk of that many batches has at most :data:`MOST_WINDOWS` windows.
+
+    Example:
+        >>> batches_per_window(120), batches_per_window(121)
+        (1, 2)
+    """
+    return max(1, math.ceil(batches / MOST_WINDOWS))
+
+
 class Course:
     """Error, mean entropy and balance of the predicted classes in windows of whole batches.
 
@@ -21,6 +31,7 @@ class Course:
         num_classes: C.
         batches: Of the whole walk; they are shared out over at most :data:`MOST_WINDOWS` windows.
         device: Where the steps are.
+        first_batch: Where the first step is, if it is not the beginning: that of a window.
 
     Example:
         >>> from types import SimpleNamespace
@@ -31,11 +42,19 @@ class Course:
         ([2], [50.0], [0.0])
     """
 
-    def __init__(self, num_classes: int, batches: int, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        num_classes: int,
+        batches: int,
+        device: torch.device | str = "cpu",
+        first_batch: int = 0,
+    ) -> None:
         self._batches = batches
-        self._batches_per_window = max(1, math.ceil(batches / MOST_WINDOWS))
-        self._batches_done = 0
-        self._sizes: list[int] = []
+        self._batches_per_window = batches_per_window(batches)
+        windows_before, inside = divmod(first_batch, self._batches_per_window)
+        assert inside == 0, "the sums of a window cannot be put together from two"
+        self._batches_done = first_batch
+        self._sizes: list[int] = [0] * windows_before
         windows = math.ceil(batches / self._batches_per_window)
         self._wrong = torch.zeros(windows, dtype=torch.float64, device=device)
         self._entropy = torch.zeros(windows, dtype=torch.float64, device=device)
@@ -97,6 +116,15 @@ class Course:
         self._wrong.copy_(state["wrong"])
         self._entropy.copy_(state["entropy"])
         self._predicted.copy_(state["predicted"])
+
+    def join(self, state: Mapping[str, Any]) -> None:
+        """Add what another counted that began in the window after the last one here."""
+        assert not any(state["sizes"][: len(self._sizes)]), "windows come one after the other"
+        self._batches_done = state["batches_done"]
+        self._sizes += state["sizes"][len(self._sizes) :]
+        self._wrong += state["wrong"]
+        self._entropy += state["entropy"]
+        self._predicted += state["predicted"]
 
     def _means(self, sums: Tensor) -> list[float]:
         totals = sums[: len(self._sizes)].tolist()

@@ -48,3 +48,8 @@ class ErrorRates:
         """Go on from the counts of others over the same groups."""
         self._seen.copy_(state["seen"])
         self._wrong.copy_(state["wrong"])
+
+    def join(self, state: Mapping[str, Tensor]) -> None:
+        """Add the counts of others over the same groups."""
+        self._seen += state["seen"]
+        self._wrong += state["wrong"]

@@ -1,7 +1,7 @@
 """A seeded, re-iterable stream of batches that drifts through the domains of a dataset."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -155,7 +155,7 @@ class Stream:
         """Those that occur."""
         return tuple(range(1 if self.arrival.ramps else self.severity, self.severity + 1))
 
-    def starting_at(self, batch_number: int) -> Iterator[Batch]:
+    def starting_at(self, batch_number: int) -> Generator[Batch, None, None]:
         """Iterate from the given batch on, as if the batches before had been read.
 
         Args:
@@ -221,7 +221,7 @@ class Stream:
         wholes = [self._whole(visit, domain) for domain in range(len(self.domains))]
         return mixed(wholes, place, generator(self.seed, visit, self.arrival.name))
 
-    def _deliver(self, cuts: Iterator[list[Piece]], number: int) -> Iterator[Batch]:
+    def _deliver(self, cuts: Iterator[list[Piece]], number: int) -> Generator[Batch, None, None]:
         # Only reading happens in the thread. The device is left to the caller's thread, with
         # its current CUDA stream; another thread would break the capture of a CUDA graph.
         loaded = (self._loaded(pieces) for pieces in cuts)
