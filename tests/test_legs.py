@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -137,7 +139,7 @@ class Kills(Noting):
 
 
 @pytest.mark.parametrize("jobs", [2, 3, 16])
-@pytest.mark.parametrize("batches", [1, 2, 7, 8, 9, 100, 119, 120, 121, 240, 841, 2345])
+@pytest.mark.parametrize("batches", [0, 1, 2, 7, 8, 9, 100, 119, 120, 121, 240, 841, 2345])
 def test_legs_are_the_stream_cut_where_windows_end(
     batches: int, jobs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +188,23 @@ def test_those_that_keep_something_walk_as_ever() -> None:
     assert {key: timeless(end) for key, end in together.items()} == {
         key: timeless(end) for key, end in apart.items()
     }
+
+
+def test_a_stream_of_nothing_has_an_end() -> None:
+    photos = SimpleNamespace(
+        labels=np.arange(0), images=lambda _: torch.zeros(0, 3, 32, 32, dtype=torch.uint8)
+    )
+    nothing: Any = SimpleNamespace(
+        classes=tuple("0123456789"), domains=("fog",), domain=lambda name, severity: photos
+    )
+    looks: list[Look] = []
+    choices = parse_methods("source,bn")
+    ends = compare(choices, net(), [0], lambda _: rotta.Stream(nothing), looks.append, jobs=2)
+    assert [(end.label, timeless(end).windows.samples) for end in ends] == [
+        ("source", []),
+        ("bn", []),
+    ]
+    assert {look.batches for look in looks} == {0}
 
 
 def test_legs_are_begun_last() -> None:

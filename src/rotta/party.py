@@ -42,7 +42,7 @@ class Party:
         legs = self._looks[label].values()
         batches = sum(leg.batches for leg in legs)
         # each leg's is a mean over domains: together they are near that of a walk, not the same
-        error = sum(leg.error * leg.batches for leg in legs) / batches
+        error = sum(leg.error * leg.batches for leg in legs) / max(1, batches)
         seconds = sum(leg.seconds for leg in legs)
         return Look(label, self._stream.seed, batches, len(self._stream), error, seconds)
 
