@@ -19,7 +19,7 @@ from rotta.checkpoint import Checkpoint, Checkpoints
 from rotta.ends import Failed, Finished, Look
 from rotta.legs import Leg, LegEnd, LegLook, Walker, walk_leg
 from rotta.models.checksum import checksum
-from rotta.own_errors import Guarded, MethodRaised, as_its_own
+from rotta.own_errors import Answerable, MethodRaised, as_its_own
 from rotta.party import Party
 from rotta.side_by_side import Lost, check_jobs, side_by_side
 from rotta.streams import Stream
@@ -231,7 +231,7 @@ class _Leader:
             method = self._built(choice, stream)
             checkpoint = self._checkpoint(choice, stream, method)
             tell = _teller(look, choice.label, stream)
-            result = walk(Guarded(method), stream, tell, checkpoint)
+            result = walk(Answerable(method), stream, tell, checkpoint)
         except MethodRaised as raised:
             return raised.failed(choice.label, stream.seed)
         return Finished(choice.label, stream.seed, time.monotonic() - start, result)

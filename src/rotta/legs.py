@@ -20,7 +20,7 @@ from rotta.checkpoint import Checkpoint, Resumable
 from rotta.ends import Failed, Look
 from rotta.evaluate import evaluate
 from rotta.metrics import batches_per_window
-from rotta.own_errors import Guarded, MethodRaised
+from rotta.own_errors import Answerable, MethodRaised
 from rotta.state_file import state_to_bytes
 from rotta.stopwatch import Stopwatch
 from rotta.streams import Batch, Stream
@@ -116,9 +116,9 @@ class Walker:
         self._stream = stream
         self._batches = batches
         self._checkpoint = checkpoint
-        self._guarded = Guarded(method)
+        self._answerable = Answerable(method)
         self._notes = Notes(stream, first_batch=batches.start)
-        self._timed = Stopwatch(self._guarded, stream.device)
+        self._timed = Stopwatch(self._answerable, stream.device)
         self._parts: dict[str, Resumable] = {"notes": self._notes, "stopwatch": self._timed}
         self._kept = 0 if checkpoint is None else checkpoint.resume(stream, self._parts)
         self.reached = max(self._kept, batches.start)
@@ -138,7 +138,7 @@ class Walker:
             return
         before = 0.0 if shared is None else shared.spared_ms
         for step in evaluate(self._timed, [batch]):
-            self._notes.add(step, self._guarded)
+            self._notes.add(step, self._answerable)
         if shared is not None:
             self._timed.charge(shared.spared_ms - before)
         self.reached = batch.number + 1

@@ -36,7 +36,7 @@ def as_its_own() -> Iterator[None]:
         raise MethodRaised(f"{type(error).__name__}: {error}") from error
 
 
-class Guarded:
+class Answerable:
     """A method whose exceptions say that they are its own.
 
     Args:
