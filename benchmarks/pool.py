@@ -41,6 +41,7 @@ from rotta.results import provenance
 BATCH = 64
 _WARM_UP = 4  # rounds
 _ONE_MORE = "one more"  # stream, for what is allocated with the first
+_MOST_AT_ONCE = 256  # requests
 _BEGIN_TOGETHER = 16  # streams, so that thousands begin soon
 
 Milliseconds = dict[str, list[float]]
@@ -73,7 +74,9 @@ def main() -> None:
     parser.add_argument("--model", default="digits", help="an architecture or a source")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--streams", type=int, default=200)
-    parser.add_argument("--gather", type=int, default=64, help="requests in one call")
+    parser.add_argument(
+        "--gather", type=int, help=f"requests in one call; of all streams, {_MOST_AT_ONCE} at most"
+    )
     parser.add_argument(
         "--seen",
         type=int,
@@ -90,6 +93,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1, help="processes that measure")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    arguments.gather = arguments.gather or min(arguments.streams, _MOST_AT_ONCE)
     if arguments.runs > 1:
         result = of_all([in_a_process(sys.argv[1:]) for _ in range(arguments.runs)])
     else:
