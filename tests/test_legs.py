@@ -456,3 +456,34 @@ def test_checkpoints_go_when_a_result_is_safe(tmp_path: Path) -> None:
     assert not any(path.name.startswith("source-") for path in kept.folder.iterdir())
     assert not list(ends)
     assert not kept.folder.exists()
+
+
+def test_the_folder_stays_as_long_as_another_process_may_write_there(tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path / "kept")
+    model = rotta.Source(net(), 10)
+    own = kept.of("source", 0, model, "checksum", range(4))
+    walk_leg([Walker("source", model, stream_of(), range(4), own)], stream_of(), range(4))
+    kept.remove("source", 0)
+    assert not list(kept.folder.iterdir())  # but there it is
+    kept.remove_folder()
+    assert not kept.folder.exists()
+    kept.remove_folder()
+
+
+def test_where_all_have_failed_nothing_more_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    monkeypatch.setattr(Source, "infer", lambda *_: 1 / 0)
+    stream = stream_of(prefetch=0)
+    whole = stream.starting_at
+
+    def counted(number: int) -> Iterator[rotta.Batch]:
+        for batch in whole(number):
+            read.append(batch.number)
+            yield batch
+
+    monkeypatch.setattr(stream, "starting_at", counted)
+    end = walk_leg(
+        [Walker("source", rotta.Source(net(), 10), stream, range(8), None)], stream, range(8)
+    )
+    assert isinstance(end["source"], Failed)
+    assert read == [0, 1]

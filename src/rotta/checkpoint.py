@@ -4,6 +4,7 @@ import hashlib
 import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -167,13 +168,16 @@ class Checkpoints:
         return Checkpoint(self.folder / f"{name}{_SUFFIX}", model, self.every, network, leg)
 
     def remove(self, label: str, seed: int) -> None:
-        """Delete all of a walk which is over, if there are any, and the folder with the last."""
+        """Delete all of a walk which is over, if there are any."""
         name = self._name(label, seed)
         for of_it in (f"{name}{_SUFFIX}", f"{name}{_LEG}*{_SUFFIX}"):
             for pattern in (of_it, f".{of_it}.*"):  # half written: somebody was killed over it
                 for path in self.folder.glob(pattern):
                     path.unlink(missing_ok=True)
-        if self.folder.is_dir() and not any(self.folder.iterdir()):
+
+    def remove_folder(self) -> None:
+        """Delete the folder if nothing is left in it; for when nobody writes into it any more."""
+        with suppress(OSError):  # there is something in it, or it was never made
             self.folder.rmdir()
 
     def _name(self, label: str, seed: int) -> str:

@@ -253,11 +253,15 @@ class _Leader:
 
     def removing(self, ends: _Ends) -> _Ends:
         """The same ends; who asks for the next one has put a walk's result in a safe place."""
-        with closing(ends):
-            for end in ends:
-                yield end
-                if self.checkpoints is not None and isinstance(end, Finished):
-                    self.checkpoints.remove(end.label, end.seed)
+        try:
+            with closing(ends):  # whose processes are gone then
+                for end in ends:
+                    yield end
+                    if self.checkpoints is not None and isinstance(end, Finished):
+                        self.checkpoints.remove(end.label, end.seed)
+        finally:
+            if self.checkpoints is not None:
+                self.checkpoints.remove_folder()
 
     def _built(self, choice: MethodChoice, stream: Stream) -> Adapter:
         with as_its_own():

@@ -187,6 +187,8 @@ def walk_leg(
     start = min(walker.reached for walker in walkers)
     with closing(stream.starting_at(start)) as rest:
         for batch in islice(rest, batches.stop - start):
+            if not walking:
+                break
             if shared is not None:
                 shared.next_batch()
             for walker in tuple(walking):

@@ -23,7 +23,7 @@ class Skips(nn.Module):
 def test_logits_and_what_the_last_layer_was_given() -> None:
     net = small_net().eval()
     x = images(5)
-    seen = UnchangedPass(net, 10)(x)
+    seen = UnchangedPass(net, 10, features=True)(x)
     assert torch.equal(seen.logits, net(x))
     assert seen.features is not None
     assert torch.equal(seen.features, net.features(x))  # type: ignore[operator]
@@ -32,13 +32,13 @@ def test_logits_and_what_the_last_layer_was_given() -> None:
 
 def test_a_layer_that_is_not_called_or_not_there_gives_no_features() -> None:
     x = torch.rand(3, 3, 2, 2)
-    assert UnchangedPass(Skips(), 10)(x).features is None
-    assert UnchangedPass(nn.Flatten(), 12)(x).features is None
+    assert UnchangedPass(Skips(), 10, features=True)(x).features is None
+    assert UnchangedPass(nn.Flatten(), 12, features=True)(x).features is None
 
 
 def test_nobody_notes_any_more_after_an_error() -> None:
     net = nn.Sequential(nn.Flatten(), nn.Linear(12, 10), nn.Flatten(0))
-    look = UnchangedPass(net, 10)
+    look = UnchangedPass(net, 10, features=True)
     with pytest.raises(ValueError, match="must return logits"):
         look(torch.rand(3, 3, 2, 2))
     assert not any(module._forward_pre_hooks for module in net.modules())
@@ -54,7 +54,7 @@ def test_one_pass_until_the_next_batch_and_none_for_one_that_failed() -> None:
                 raise RuntimeError("out of memory")
             return x.flatten(1)
 
-    shared = SharedPass(UnchangedPass(Fails(), 12))
+    shared = SharedPass(UnchangedPass(Fails(), 12, features=False))
     first = shared(torch.rand(2, 3, 2, 2))
     assert shared(torch.rand(2, 3, 2, 2)) is first
     shared.next_batch()
@@ -74,3 +74,14 @@ def test_those_that_answer_otherwise_share_nothing() -> None:
     assert bn.unchanged is None
     assert lame.unchanged is shared
     assert source.unchanged is shared
+
+
+def test_features_are_there_for_whoever_wants_them() -> None:
+    net, x = small_net(), images(5)
+    source, lame = make("source", net), make("lame", net)
+    assert isinstance(source.unchanged, UnchangedPass)
+    assert source.unchanged(x).features is None  # nothing is hooked in: threads may share it
+    alone = lame.predict(x)
+    share_pass([source, lame])
+    source.predict(x)
+    assert torch.equal(lame.predict(x), alone)

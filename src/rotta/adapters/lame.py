@@ -63,7 +63,7 @@ class LAME(Adapter):
         self.max_steps = max_steps
         self.tolerance = tolerance
         self.net = copy_sharing_weights(net).eval()
-        self.unchanged = UnchangedPass(self.net, num_classes)
+        self.unchanged = UnchangedPass(self.net, num_classes, features=True)
         if self.unchanged.head is None:
             raise ValueError(
                 "LAME takes its features from the linear layer that gives the logits, and this "

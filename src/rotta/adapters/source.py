@@ -33,7 +33,7 @@ class Source(Adapter):
     def __init__(self, net: nn.Module, num_classes: int, **common: Unpack[CommonOptions]) -> None:
         super().__init__(net, num_classes, **common)
         self.net = copy_sharing_weights(net).eval()  # a copy has its own mode
-        self.unchanged = UnchangedPass(self.net, num_classes)
+        self.unchanged = UnchangedPass(self.net, num_classes, features=False)
 
     def infer(self, x: Tensor) -> Tensor:
         """Logits, (B, num_classes)."""

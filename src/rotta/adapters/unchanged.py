@@ -18,7 +18,7 @@ class Seen:
     logits: Tensor
     """(B, num_classes)."""
     features: Tensor | None
-    """What its last linear layer was given, (B, …); none if that was not called."""
+    """What its last linear layer was given, (B, …); none if that was not called, or not wanted."""
 
 
 class UnchangedPass:
@@ -27,29 +27,34 @@ class UnchangedPass:
     Args:
         net: In evaluation mode.
         num_classes: C, the number of its outputs.
+        features: Whether these are wanted. Without, nothing is hooked into the network, and several
+            threads may ask at once.
 
     Attributes:
+        features: As given.
         head: The last linear layer with that many outputs, whose input are the features; none if
             there is no such layer.
 
     Example:
         >>> import torch
-        >>> look = UnchangedPass(nn.Sequential(nn.Flatten(), nn.Linear(12, 10)), num_classes=10)
+        >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 10))
+        >>> look = UnchangedPass(net, num_classes=10, features=True)
         >>> seen = look(torch.rand(4, 3, 2, 2))
         >>> seen.logits.shape, seen.features.shape
         (torch.Size([4, 10]), torch.Size([4, 12]))
     """
 
-    def __init__(self, net: nn.Module, num_classes: int) -> None:
+    def __init__(self, net: nn.Module, num_classes: int, *, features: bool) -> None:
         self._net = net
         self._num_classes = num_classes
+        self.features = features
         linear = (module for module in net.modules() if isinstance(module, nn.Linear))
         heads = [layer for layer in linear if layer.out_features == num_classes]
         self.head = heads[-1] if heads else None
 
     def __call__(self, x: Tensor) -> Seen:
         """What it makes of images, (B, C, H, W)."""
-        with _inputs_of(self.head) as inputs:
+        with _inputs_of(self.head if self.features else None) as inputs:
             logits = checked_logits(self._net, x, self._num_classes)
         return Seen(logits, inputs[-1] if inputs else None)
 
@@ -115,9 +120,9 @@ def share_pass(methods: Sequence[AroundNetwork]) -> SharedPass | None:
     passes = [method.unchanged for method in methods if method.unchanged is not None]
     if not passes:
         return None
-    once = passes[0]
-    assert isinstance(once, UnchangedPass), "it is shared already"
-    shared = SharedPass(once)
+    assert not any(isinstance(each, SharedPass) for each in passes), "it is shared already"
+    own = [each for each in passes if isinstance(each, UnchangedPass)]
+    shared = SharedPass(next((each for each in own if each.features), own[0]))
     for method in methods:
         if method.unchanged is not None:
             assert method.source_net is methods[0].source_net, "they see different networks"
