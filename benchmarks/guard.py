@@ -5,31 +5,33 @@
 
 Each method walks along one stream twice, with a guard and without; the two take turns, some batches
 each, so that a slow moment of the machine hits both alike. Compared are their errors, and their
-times: the median, over the turns, of one divided by the other. On a stream on which the method does
-well, everything that the guard does is a false alarm.
+times: the median, over the turns, of one divided by the other. Two models that are the same differ
+by a percent or two on a GPU, depending on where their tensors lie: with --pairs there are several
+of each, and the median is over all of them. On a stream on which the method does well, everything
+that the guard does is a false alarm.
 """
 
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import rotta
 from rotta.adapters.choice import MethodChoice, parse_methods
-from rotta.bench.timing import timer_for
+from rotta.bench.timing import Timer, timer_for
 from rotta.guard.guard import LOOK_EVERY
 from rotta.results import as_json, provenance
 from rotta.streams import Batch
 
 TURN = LOOK_EVERY  # batches: every turn has one look
-_WARM_UP = 2  # turns, in which kernels are chosen and graphs recorded
+_WARM_UP = 5  # turns, in which kernels are chosen and graphs recorded
 
 
 @dataclass
@@ -66,6 +68,7 @@ def main() -> None:
     parser.add_argument("--setting", default="continual")
     parser.add_argument("--limit", type=int, help="images per domain")
     parser.add_argument("--visits", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=1, help="with and without, to time them")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
@@ -82,7 +85,10 @@ def main() -> None:
     found: dict[str, dict[str, Any]] = {}
     for choice in parse_methods(arguments.methods):
         classes = len(data.classes)
-        found[choice.label] = compared(choice, arguments.source, classes, stream, device)
+        net = rotta.load_source(arguments.source)
+        net.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        pairs = [_pair(choice, net, classes, stream, device) for _ in range(arguments.pairs)]
+        found[choice.label] = compared(pairs, stream, timer_for(device))
         print(_line(choice.label, found[choice.label]), flush=True)
         if arguments.json:
             config = {k: v for k, v in vars(arguments).items() if k not in ("json", "methods")}
@@ -92,11 +98,27 @@ def main() -> None:
 
 
 def compared(
-    choice: MethodChoice, source: str, classes: int, stream: rotta.Stream, device: torch.device
+    pairs: list[tuple[Walker, Walker]], stream: rotta.Stream, timer: Timer
 ) -> dict[str, Any]:
-    """A method with a guard and without."""
-    net = rotta.load_source(source)
-    net.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    """Models of a method without a guard, and with one."""
+    for number, turn in enumerate(_turns(stream)):
+        for pair in pairs:
+            for walker in pair if number % 2 else reversed(pair):
+                walker.milliseconds.append(timer(partial(walker.walk, turn)))
+    ratios = [_ratios(*pair) for pair in pairs]
+    plain, guarded = pairs[0]
+    return {
+        "error": {"without": plain.error, "guarded": guarded.error},
+        "time": median(chain(*ratios)) if ratios[0] else None,
+        "time of each pair": [median(of_one) for of_one in ratios if of_one],
+        "turns": len(ratios[0]),
+        "events": guarded.model.events,
+    }
+
+
+def _pair(
+    choice: MethodChoice, net: nn.Module, classes: int, stream: rotta.Stream, device: torch.device
+) -> tuple[Walker, Walker]:
     plain, guarded = (
         Walker(
             replace(choice, options={**choice.options, "guard": guard}).build(net, classes),
@@ -104,18 +126,12 @@ def compared(
         )
         for guard in (False, True)
     )
-    timer = timer_for(device)
-    for number, turn in enumerate(_turns(stream)):
-        for walker in (plain, guarded) if number % 2 else (guarded, plain):
-            walker.milliseconds.append(timer(partial(walker.walk, turn)))
-    pairs = zip(guarded.milliseconds, plain.milliseconds, strict=True)
-    ratios = [with_it / without for with_it, without in islice(pairs, _WARM_UP, None)]
-    return {
-        "error": {"without": plain.error, "guarded": guarded.error},
-        "time": median(ratios) if ratios else None,
-        "turns": len(ratios),
-        "events": guarded.model.events,
-    }
+    return plain, guarded
+
+
+def _ratios(plain: Walker, guarded: Walker) -> list[float]:
+    times = zip(guarded.milliseconds, plain.milliseconds, strict=True)
+    return [with_it / without for with_it, without in islice(times, _WARM_UP, None)]
 
 
 def _turns(stream: rotta.Stream) -> Iterator[list[Batch]]:
@@ -126,7 +142,8 @@ def _turns(stream: rotta.Stream) -> Iterator[list[Batch]]:
 
 def _line(label: str, found: dict[str, Any]) -> str:
     error, time = found["error"], found["time"]
-    took = "" if time is None else f", {time:.3f} of the time"
+    each = ", ".join(f"{one:.3f}" for one in found["time of each pair"])
+    took = "" if time is None else f", {time:.3f} of the time ({each})"
     return (
         f"{label}: {error['without']:.2f} % without, {error['guarded']:.2f} % with a guard"
         f"{took}, {len(found['events'])} events"

@@ -76,6 +76,38 @@ def test_a_state_continues_in_another(name: str) -> None:
     assert fingerprint(model.state_dict()) == fingerprint(other.state_dict())
 
 
+@every_learner
+def test_what_was_seen_and_not_judged_yet_is_part_of_the_state(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it is saved, copied or loaded between a look and the batch after it."""
+    monkeypatch.setattr(guard_module, "LOOK_EVERY", 1)
+    model = guarded(name)
+    for x in batches():
+        twin, other = copy.deepcopy(model), guarded(name)
+        other.load_state_dict(copy.deepcopy(model.state_dict()))
+        expected = model(x)
+        assert torch.equal(twin(x), expected)
+        assert torch.equal(other(x), expected)
+        assert twin.events == other.events == model.events
+    assert model.events
+
+
+@every_learner
+def test_a_batch_that_was_predicted_by_what_is_put_back_is_not_learnt_from(name: str) -> None:
+    model = guarded(name)
+    put_back = 0
+    for x in batches():
+        before, seen = len(model.events), model.get_extra_state().get("samples_seen")
+        model(x)
+        if {e["action"] for e in model.events[before:]} & {"roll back", "reset"}:
+            put_back += 1
+            assert model.get_extra_state()["optimiser"]["state"] == {}
+            assert model.get_extra_state().get("samples_seen") == seen
+            assert model.bank is None or len(model.bank) == 0
+    assert put_back > 1
+
+
 @every_method
 def test_predicting_alone_tells_what_comes_and_changes_nothing(name: str) -> None:
     model = guarded(name)

@@ -160,6 +160,35 @@ def test_a_steady_update_never_waits_for_the_device(name: str) -> None:
             torch.cuda.set_sync_debug_mode("default")
 
 
+@pytest.mark.parametrize("name", ROTTAS)
+@pytest.mark.parametrize("options", WAYS.values(), ids=str)
+def test_a_guard_that_looks_never_waits_for_the_device_either(
+    name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And sees as a graph what it sees without."""
+    from rotta.guard import guard
+
+    monkeypatch.setattr(guard, "LOOK_EVERY", 2)
+    monkeypatch.setattr(guard.Guard, "in_doubt", False)
+    recorded, eager = (
+        on_cuda(name, guard=True, **options | g) for g in ({"graphs": True}, {"graphs": False})
+    )
+    given = batches(30)
+    for model in (recorded, eager):
+        walk(model, given[:14])
+        fill(model)
+        model(given[14])
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            walk(model, given[15:])
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        model(given[0])
+        assert model.events == []
+    seen, expected = (model.get_extra_state()["_guard"]["_signals"] for model in (recorded, eager))
+    assert seen == pytest.approx(expected, rel=0.1, abs=0.05)
+
+
 def fill(model: Adapter) -> None:
     assert model.bank is not None
     label = torch.arange(64, device="cuda") % 10

@@ -140,6 +140,23 @@ def test_the_rate_that_a_guard_has_lowered_stays_low() -> None:
     assert model.optimiser.param_groups[0]["lr"] == 1e-3
 
 
+def test_what_a_guard_saw_before_a_reset_is_not_held_against_what_comes_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rotta.guard import guard
+
+    monkeypatch.setattr(guard, "LOOK_EVERY", 1)
+    monkeypatch.setattr(guard, "TOO_FAR", 0.0)
+    model = periodic("tent", guard=True, lr=1e-3)
+    walk(model, period())
+    alarms = len(model.events)
+    assert alarms > 0
+    assert not model.get_extra_state()["optimiser"]["state"]
+    monkeypatch.setattr(guard, "TOO_FAR", 3.0)
+    model(period()[0])
+    assert len(model.events) == alarms
+
+
 @every_method
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, "often"])
 def test_what_is_no_number_of_samples_is_refused(name: str, wrong: Any) -> None:

@@ -87,9 +87,10 @@ def test_a_look_finds_statistics_that_have_caught_up() -> None:
 def test_every_image_of_a_bank_has_its_turn(steps: int) -> None:
     for size in (1, 7, 8, 17, 64):
         bank = torch.arange(size)
-        turns = max(1, size // FOLLOWED_AT_ONCE)
-        shown = torch.cat([followed(bank, steps * turn, steps) for turn in range(turns)])
-        assert shown.sort().values.tolist() == bank.tolist()
+        turns = [followed(bank, steps * turn, steps) for turn in range(2 * size)]
+        assert set(torch.cat(turns).tolist()) == set(bank.tolist())
+        assert {len(shown) for shown in turns} == {size // max(1, size // FOLLOWED_AT_ONCE)}
+        assert all(len(set(shown.tolist())) == len(shown) for shown in turns)
 
 
 @tracking

@@ -1,6 +1,6 @@
 """Which lost belief speaks for harm: that of a model which is surer than its reference, or much."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 import torch
@@ -26,6 +26,9 @@ class Told:
     def infer_unlearnt(self, x: Tensor) -> Tensor:
         self.asked += 1
         return self.reference
+
+    def run_fast(self, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        return function(*inputs)
 
     def parameters(self) -> tuple[list[Tensor], list[Tensor]]:
         return [torch.ones(1)], [torch.ones(1)]
@@ -55,6 +58,7 @@ def watched(guard: Guard, sureness: float, otherwise: int, batches: int) -> Told
     method = Told(answers(5.0))
     x = torch.zeros(BATCH, 1, 1, 1)
     for _ in range(batches):
+        guard.may_learn(method)
         guard.look(method, x, answers(sureness, otherwise))
     return method
 

@@ -7,6 +7,8 @@ import torch
 
 from rotta.adapters.adam import adam
 from rotta.guard.signals import (
+    SIGNALS,
+    all_signals,
     disagreement,
     distance,
     effective_classes,
@@ -68,3 +70,21 @@ def test_the_gradient_is_adams_mean() -> None:
     parameter.grad = torch.tensor([3.0, 4.0])
     optimiser.step()
     assert gradient_norm(optimiser, A).item() == pytest.approx(0.5)
+
+
+def test_all_of_them_at_once() -> None:
+    own, start = [torch.ones(3)], [torch.full((3,), 2.0)]
+    first = all_signals(A, B, torch.zeros(2, 5), (own, start), ([], []), None)
+    found = dict(zip(SIGNALS, first[:9].tolist(), strict=True))
+    answers = first[9:].view(2, 5)
+    assert found["lost belief"] == lost_belief(A, B).item()
+    assert found["disagreement"] == disagreement(A, B).item()
+    assert found["entropy"] == mean_entropy(A).item()
+    assert found["entropy unlearnt"] == mean_entropy(B).item()
+    assert found["classes unlearnt"] == effective_classes(histogram(B)).item()
+    assert (found["parameter distance"], found["statistics distance"]) == (0.5, 0)
+    assert torch.equal(answers, torch.stack([histogram(A), histogram(B)]))
+    second = all_signals(B, A, answers, (own, start), ([], []), None)
+    mixed = 0.75 * histogram(A) + 0.25 * histogram(B)
+    assert torch.allclose(second[9:].view(2, 5)[0], mixed)
+    assert second[SIGNALS.index("classes")].item() == pytest.approx(effective_classes(mixed).item())

@@ -32,6 +32,7 @@ from rotta.adapters.method_state import (
 from rotta.adapters.unchanged import SharedPass, UnchangedPass
 from rotta.guard import Event, Guard, shows_something
 from rotta.memory.bank import Bank
+from rotta.nn.cuda_graphs import Result
 from rotta.nn.to_host import ToHost
 
 _ALL_KEYS_MATCH = nn.Module().load_state_dict({})
@@ -155,12 +156,12 @@ class Adapter(nn.Module, metaclass=_Method):
         with Learnt(self).left_out(), self._draws_given_back(always=True):
             return self.infer(x)
 
-    def show_something(self, x: Tensor) -> Tensor:
-        """Which images do, (B,): see :func:`~rotta.guard.pictures.shows_something`."""
-        return shows_something(x)
+    def run_fast(self, function: Callable[..., Result], *inputs: Tensor) -> Result:
+        """Call a function of tensors; for methods that can record what it does, and replay it."""
+        return function(*inputs)
 
     def forget_recorded(self) -> None:
-        """Called when an update will not be what it was; for methods that record theirs."""
+        """Called when what was recorded will not be what it was."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Predict a batch, then adapt to it.
@@ -223,7 +224,8 @@ class Adapter(nn.Module, metaclass=_Method):
     def _run_checked(self, x: Tensor, pixels: PixelRange | None, *, learn: bool) -> Tensor:
         """Predict a batch and learn from it, once its pixels are known to be good."""
         # asked for first, read after the prediction was asked for: the device is never idle
-        shown = ToHost(self.show_something(x)) if learn and self._guard is not None else None
+        watched = learn and self._guard is not None
+        shown = ToHost(self.run_fast(shows_something, x)) if watched else None
         with self._draws_given_back(always=not learn):
             with torch.set_grad_enabled(learn and self.LEARNS_FROM_ITS_PREDICTION):
                 logits = self.infer(x)
@@ -256,7 +258,10 @@ class Adapter(nn.Module, metaclass=_Method):
         if self._learnt_from >= every:
             # what is over counts for the next time: large batches do not make it come later
             self._learnt_from %= every
-            Learnt(self).put_back(None)
+            learnt = Learnt(self)
+            if self._guard is not None:  # what it saw is of what is forgotten now
+                self._guard.settle(learnt)
+            learnt.put_back(None)
 
     def _run_without_the_bad(self, x: Tensor, *, learn: bool) -> Tensor:
         """Predict the images that are finite, and learn from those in range alone."""

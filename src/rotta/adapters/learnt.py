@@ -1,6 +1,6 @@
 """What a method has learnt, apart from what it was given: to be left out, kept and put back."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,10 @@ class Learnt:
     def infer_unlearnt(self, x: Tensor) -> Tensor:
         """Logits, (B, num_classes), by the parameters of the start and the statistics of now."""
         return self._method.infer_unlearnt(x)
+
+    def run_fast(self, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        """Call a function of tensors, known by its name, as the method calls its own."""
+        return self._method.run_fast(function, *inputs)
 
     def parameters(self) -> tuple[list[Tensor], list[Tensor]]:
         """Those of its own, now and at the start."""

@@ -159,17 +159,13 @@ class RoTTA(Adapter):
 
     def infer(self, x: Tensor) -> Tensor:
         """The teacher's logits, (B, num_classes)."""
-        return self._run_fast(self._teacher_logits, x)
+        return self.run_fast(self._teacher_logits, x)
 
     def infer_unlearnt(self, x: Tensor) -> Tensor:
         """Logits, (B, num_classes), of γ and β of the start with statistics of their own."""
         if self.unlearnt is None:
             return super().infer_unlearnt(x)
-        return self._run_fast(self._unlearnt_logits, x)
-
-    def show_something(self, x: Tensor) -> Tensor:
-        """Which images do, (B,); as a graph, for it is many small steps for every batch."""
-        return self._run_fast(super().show_something, x)
+        return self.run_fast(self._unlearnt_logits, x)
 
     def learn(self, x: Tensor, logits: Tensor) -> None:
         """Fill the bank; update at every ``update_every``-th sample."""
@@ -191,12 +187,12 @@ class RoTTA(Adapter):
             # one draw of parameters for the whole bank, as in the published implementation
             (strong,) = drawn_strong_views(weak, self.generator)
         weight = timeliness(age.to(weak.dtype), self.capacity)
-        self._run_fast(self._descend, weak, strong, weight)
+        self.run_fast(self._descend, weak, strong, weight)
         if self._guard is not None and self.unlearnt is not None and not self.ANCHORED:
             steps = steps_to_follow(self.updates, doubt=self._guard.in_doubt)
             if steps:
                 follow = self._follow if steps == 1 else self._catch_up
-                self._run_fast(follow, followed(weak, self.updates, steps))
+                self.run_fast(follow, followed(weak, self.updates, steps))
         self.updates += 1
 
     def _descend(self, weak: Tensor, strong: Tensor, weight: Tensor) -> None:
@@ -263,7 +259,8 @@ class RoTTA(Adapter):
         self.forget_recorded()
         return super()._apply(fn, recurse)
 
-    def _run_fast(self, function: Callable[..., Result], *inputs: Tensor) -> Result:
+    def run_fast(self, function: Callable[..., Result], *inputs: Tensor) -> Result:
+        """Call a function of tensors; as a CUDA graph, if graphs are wanted."""
         return function(*inputs) if self._graphs is None else self._graphs.run(function, *inputs)
 
     def forget_recorded(self) -> None:

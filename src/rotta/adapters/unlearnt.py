@@ -12,8 +12,8 @@ FOLLOW_EVERY = 12
 at every second such step, and finds them where the method's own are; while it is in doubt, and
 looks at every batch, they take every step."""
 FOLLOWED_AT_ONCE = 20
-"""Images of the bank in a step, at least: over many steps all of them count alike, and so few cost
-a few hundredths of an update."""
+"""Images of the bank in a step, at least: over many steps all of them count, and so few cost a
+few hundredths of an update."""
 
 
 def steps_to_follow(update: int, *, doubt: bool) -> int:
@@ -59,4 +59,6 @@ def followed(images: Tensor, update: int, steps: int) -> Tensor:
         [[0, 2, 4, 6], [1, 3, 5, 7]]
     """
     parts = max(1, len(images) // FOLLOWED_AT_ONCE)
-    return images[update // steps % parts :: parts]
+    as_many = len(images) // parts  # each time: a CUDA graph is for one number of images
+    beginnings = len(images) - (as_many - 1) * parts
+    return images[update // steps % beginnings :: parts][:as_many]

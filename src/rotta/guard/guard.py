@@ -1,6 +1,7 @@
 """The guard: looks at a method now and then, and puts it back when learning has harmed it."""
 
 import math
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -8,15 +9,7 @@ from torch import Tensor
 
 from rotta.guard.events import ACTIONS, Event, rounded
 from rotta.guard.rule import MOST_LOST, EvidenceOfHarm
-from rotta.guard.signals import (
-    disagreement,
-    distance,
-    effective_classes,
-    gradient_norm,
-    histogram,
-    lost_belief,
-    mean_entropy,
-)
+from rotta.guard.signals import SIGNALS, all_signals
 from rotta.nn.to_host import ToHost
 
 LOOK_EVERY = 24
@@ -41,7 +34,7 @@ DOUBT_LASTS = 240
 again, if it was not healthy in between."""
 MOST_EVENTS = 256
 """The oldest go first."""
-_FRESH = 0.25  # share of the newest look in the level and in the histograms
+_FRESH = 0.25  # share of the newest look in the level
 
 
 class Guarded(Protocol):
@@ -57,6 +50,9 @@ class Guarded(Protocol):
 
     def infer_unlearnt(self, x: Tensor) -> Tensor:
         """Logits, (B, C), as if nothing had been learnt, normalised as now."""
+
+    def run_fast(self, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        """Call a function, known by its name, that gives a tensor for tensors."""
 
     def parameters(self) -> tuple[list[Tensor], list[Tensor]]:
         """Those of its own, now and at the start."""
@@ -96,6 +92,7 @@ class Guard:
         self._answers: Tensor | None = None  # (2, C): histograms of its answers and the reference's
         self._signals: dict[str, float] = {}
         self._was_finite: ToHost | bool = True
+        self._asked: ToHost | Tensor | None = None  # signals of the last look, until they are read
         self._blind_for = 0  # images, up to now, of batches in a row that showed nothing
 
     def worth_learning(self, shown: Tensor, logits: Tensor) -> bool:
@@ -120,15 +117,33 @@ class Guard:
         return True
 
     def may_learn(self, method: Guarded) -> bool:
-        """Whether the last batch left nothing behind that is not finite; else it is put back.
+        """Whether the next batch may be learnt from: not if the method had to be put back.
 
-        On a GPU that is read one batch late, when it has long arrived.
+        On a GPU all that the last batch left behind is read here, when it has long arrived; the
+        next batch, which has been predicted already, keeps the device busy.
         """
-        if self._finite():
-            return True
-        self._was_finite = True
-        self._alarm(method, "not finite", at_least="roll back")
-        return False
+        may = self.settle(method)
+        self._batches += not may
+        return may
+
+    def settle(self, method: Guarded) -> bool:
+        """Judge what was asked for last, if anything was, and act on it.
+
+        Returns:
+            Whether the method is where it was: no snapshot was put back.
+        """
+        finite, asked = self._finite(), self._asked
+        self._was_finite, self._asked = True, None
+        stays = True
+        if not finite:
+            stays = self._alarm(method, "not finite", at_least="roll back")
+        elif asked is not None:
+            seen = asked.read() if isinstance(asked, ToHost) else asked
+            stays = self._judge(method, dict(zip(SIGNALS, seen.tolist(), strict=True)))
+            self._look_at = self._batches + (1 if self.in_doubt else LOOK_EVERY)
+        if self._steps_down and self._batches - self._quiet_since >= self._quiet_needed():
+            self._raise_rate(method)
+        return stays
 
     @property
     def in_doubt(self) -> bool:
@@ -144,6 +159,8 @@ class Guard:
     def look(self, method: Guarded, x: Tensor, logits: Tensor) -> None:
         """Note a batch that was learnt from; compare with the reference if it is time.
 
+        What is seen is asked for, and judged before the next batch is learnt from.
+
         Args:
             method: What was called.
             x: Images, (B, C, H, W).
@@ -152,46 +169,38 @@ class Guard:
         self._batches += 1
         self._was_finite = _extremes(logits)
         if method.learns and self._batches >= self._look_at:
-            self._compare(method, x, logits.detach())
-            self._look_at = self._batches + (1 if self.in_doubt else LOOK_EVERY)
-        if self._steps_down and self._batches - self._quiet_since >= self._quiet_needed():
-            self._raise_rate(method)
+            self._ask(method, logits.detach(), method.infer_unlearnt(x))
 
-    def _compare(self, method: Guarded, x: Tensor, logits: Tensor) -> None:
-        self._signals = self._seen(method, logits, method.infer_unlearnt(x))
-        broken = _what_is_broken(self._signals)
+    def _ask(self, method: Guarded, logits: Tensor, reference: Tensor) -> None:
+        """For all signals, in one copy to the host."""
+
+        def guard_signals(logits: Tensor, reference: Tensor, answers: Tensor) -> Tensor:
+            own, tracked = method.parameters(), method.statistics()
+            return all_signals(logits, reference, answers, own, tracked, method.optimiser)
+
+        answers = logits.new_zeros(2, logits.shape[1])
+        if self._answers is not None:
+            answers = self._answers.to(answers)
+        seen = method.run_fast(guard_signals, logits, reference, answers)
+        self._asked = ToHost(seen[: len(SIGNALS)])
+        self._answers = seen[len(SIGNALS) :].view_as(answers).clone()
+
+    def _judge(self, method: Guarded, signals: dict[str, float]) -> bool:
+        """Act on what was seen; whether the method stays where it is."""
+        self._signals = signals
+        broken = _what_is_broken(signals)
         if broken is not None:
-            self._was_finite = True
-            self._alarm(method, broken, at_least="roll back")
-            return
-        score = self._signals["lost belief"]
+            return self._alarm(method, broken, at_least="roll back")
+        score = signals["lost belief"]
         before = score if self._level is None else self._level
         self._level = before + _FRESH * (score - before)
-        self._evidence.add(_harm(self._signals))
+        self._evidence.add(_harm(signals))
         if self._evidence.is_enough:
             grave = self._level > GRAVE
-            self._alarm(method, "lost belief", at_least=ACTIONS[1] if grave else ACTIONS[0])
-        elif self._level < MOST_LOST / 2:
+            return self._alarm(method, "lost belief", at_least=ACTIONS[1] if grave else ACTIONS[0])
+        if self._level < MOST_LOST / 2:
             self._certify(method)
-
-    def _seen(self, method: Guarded, logits: Tensor, reference: Tensor) -> dict[str, float]:
-        """All signals, in one copy to the host."""
-        new = torch.stack([histogram(logits), histogram(reference)])
-        held = self._answers
-        self._answers = new if held is None else torch.lerp(held.to(new), new, _FRESH)
-        values = {
-            "lost belief": lost_belief(logits, reference),
-            "disagreement": disagreement(logits, reference),
-            "entropy": mean_entropy(logits),
-            "entropy unlearnt": mean_entropy(reference),
-            "classes": effective_classes(self._answers[0]),
-            "classes unlearnt": effective_classes(self._answers[1]),
-            "parameter distance": distance(*method.parameters()),
-            "statistics distance": distance(*method.statistics()),
-            "gradient norm": gradient_norm(method.optimiser, logits),
-        }
-        numbers = torch.stack([value.to(logits) for value in values.values()]).tolist()
-        return dict(zip(values, numbers, strict=True))
+        return True
 
     def _certify(self, method: Guarded) -> None:
         """It is healthy: strikes are forgotten, and this is where to roll back to."""
@@ -199,7 +208,8 @@ class Guard:
         if self._snapshot is None or self._batches - self._snapshot_at >= SNAPSHOT_EVERY:
             self._snapshot, self._snapshot_at = method.snapshot(), self._batches
 
-    def _alarm(self, method: Guarded, cause: str, at_least: str) -> None:
+    def _alarm(self, method: Guarded, cause: str, at_least: str) -> bool:
+        """Do something about it; whether the method stays where it is."""
         severity = min(max(self._strikes, ACTIONS.index(at_least)), len(ACTIONS) - 1)
         if ACTIONS[severity] == "roll back" and self._snapshot is None:
             severity = ACTIONS.index("reset")
@@ -217,6 +227,7 @@ class Guard:
         self._evidence.forget()
         self._quiet_since = self._batches
         self._look_at = self._batches + 1
+        return action == "lower the rate"
 
     def _raise_rate(self, method: Guarded) -> None:
         self._steps_down -= 1
@@ -243,20 +254,26 @@ class Guard:
             self._was_finite = bool(self._was_finite.read().isfinite().all())
         return self._was_finite
 
+    def _read(self) -> None:
+        """What is on its way to the host."""
+        self._finite()
+        if isinstance(self._asked, ToHost):
+            self._asked = self._asked.read()
+
     def state(self) -> dict[str, Any]:
         """All that it remembers, as plain values and tensors."""
-        self._finite()  # read what is on its way
+        self._read()
         plain = {name: value for name, value in self.__dict__.items() if name != "_evidence"}
         return {**plain, "_evidence": self._evidence.value}
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy takes over what was on its way to the host."""
-        self._finite()
+        self._read()
         return self.__dict__
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue from there."""
-        self._blind_for = 0  # states of before have none
+        self._blind_for, self._asked = 0, None  # states of before have none
         self.__dict__.update({n: value for n, value in state.items() if n != "_evidence"})
         self._evidence.value = state["_evidence"]
 

@@ -5,6 +5,60 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+SIGNALS = (
+    "lost belief",
+    "disagreement",
+    "entropy",
+    "entropy unlearnt",
+    "classes",
+    "classes unlearnt",
+    "parameter distance",
+    "statistics distance",
+    "gradient norm",
+)
+_FRESH = 0.25  # share of the newest look in the histograms
+
+Pair = tuple[Sequence[Tensor], Sequence[Tensor]]
+
+
+def all_signals(
+    logits: Tensor,
+    reference: Tensor,
+    answers: Tensor,
+    parameters: Pair,
+    statistics: Pair,
+    optimiser: torch.optim.Optimizer | None,
+) -> Tensor:
+    """All that a guard sees at a look, in one tensor: :data:`SIGNALS`, and the new histograms.
+
+    Args:
+        logits: Of the method, (B, C).
+        reference: Of the same method, had it learnt nothing, (B, C).
+        answers: Histograms of what both answered at the looks before, (2, C); 0 before the first.
+        parameters: Of the method, now and at the start.
+        statistics: As well.
+        optimiser: The method's, if it has one.
+
+    Returns:
+        (9 + 2·C,).
+    """
+    new = torch.stack([histogram(logits), histogram(reference)])
+    share = 1 - (1 - _FRESH) * answers.any().to(answers.dtype)
+    answers = torch.lerp(answers, new, share)
+    nothing = logits.new_zeros(())  # on the device: what is recorded there copies nothing to it
+    signals = (
+        lost_belief(logits, reference),
+        disagreement(logits, reference),
+        mean_entropy(logits),
+        mean_entropy(reference),
+        effective_classes(answers[0]),
+        effective_classes(answers[1]),
+        distance(*parameters) if parameters[0] else nothing,
+        distance(*statistics) if statistics[0] else nothing,
+        gradient_norm(optimiser, logits),
+    )
+    return torch.cat([torch.stack([value.to(logits) for value in signals]), answers.flatten()])
+
 
 def lost_belief(logits: Tensor, reference: Tensor) -> Tensor:
     """How much of what the reference believes is given up by those who answer otherwise.

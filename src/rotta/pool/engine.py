@@ -207,7 +207,10 @@ class Engine:
         record.since_start += lesson.size
         if record.since_start >= every:
             record.since_start %= every
-            self._guarded(lesson.stream).put_back(None)
+            guarded = self._guarded(lesson.stream)
+            if lesson.stream.guard is not None:  # what it saw is of what is forgotten now
+                lesson.stream.guard.settle(guarded)
+            guarded.put_back(None)
 
     def _guarded(self, stream: Stream, unlearnt: Tensor | None = None) -> GuardedStream:
         return GuardedStream(stream, self.numbers, self.banks, unlearnt)
