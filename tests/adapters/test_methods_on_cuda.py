@@ -189,6 +189,21 @@ def test_a_guard_that_looks_never_waits_for_the_device_either(
     assert seen == pytest.approx(expected, rel=0.1, abs=0.05)
 
 
+@pytest.mark.parametrize("name", ROTTAS)
+def test_what_was_recorded_before_the_first_update_does_not_outlive_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gradient that a guard sees is Adam's, which has none before."""
+    from rotta.guard import guard
+
+    monkeypatch.setattr(guard, "LOOK_EVERY", 1)
+    model = on_cuda(name, guard=True, update_every=8 * 16)
+    walk(model, batches(8))
+    assert model.get_extra_state()["_guard"]["_signals"]["gradient norm"] == 0
+    walk(model, batches(8))
+    assert model.get_extra_state()["_guard"]["_signals"]["gradient norm"] > 0
+
+
 def fill(model: Adapter) -> None:
     assert model.bank is not None
     label = torch.arange(64, device="cuda") % 10

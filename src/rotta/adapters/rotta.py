@@ -187,6 +187,8 @@ class RoTTA(Adapter):
             # one draw of parameters for the whole bank, as in the published implementation
             (strong,) = drawn_strong_views(weak, self.generator)
         weight = timeliness(age.to(weak.dtype), self.capacity)
+        if not self.optimiser.state:  # its first step makes tensors that no recording knows of
+            self.forget_recorded()
         self.run_fast(self._descend, weak, strong, weight)
         if self._guard is not None and self.unlearnt is not None and not self.ANCHORED:
             steps = steps_to_follow(self.updates, doubt=self._guard.in_doubt)
