@@ -120,3 +120,53 @@ def test_a_healthy_model_is_left_alone() -> None:
     guard = Guard()
     watched(guard, sureness=7.0, otherwise=2, batches=100 * LOOK_EVERY)
     assert guard.events == []
+
+
+class Strayed(Told):
+    """One whose parameters are far from where they were."""
+
+    def parameters(self) -> tuple[list[Tensor], list[Tensor]]:
+        return [torch.full((1,), 9.0)], [torch.ones(1)]
+
+
+def test_what_is_put_back_costs_the_batch_that_it_predicted() -> None:
+    guard, method = Guard(), Strayed(answers(5.0))
+    may = []
+    for _ in range(LOOK_EVERY + 4):
+        may.append(guard.may_learn(method))
+        if may[-1]:
+            guard.look(method, torch.zeros(BATCH, 1, 1, 1), answers(5.0))
+    assert may == [True] * LOOK_EVERY + [False, True, False, True]
+    # a batch that is left out has come, too
+    assert [event["batch"] for event in guard.events] == [LOOK_EVERY, LOOK_EVERY + 2]
+
+
+def test_a_lower_rate_costs_none() -> None:
+    guard, method = Guard(), Told(answers(5.0))
+    while not guard.events:
+        assert guard.may_learn(method)
+        guard.look(method, torch.zeros(BATCH, 1, 1, 1), answers(7.0, otherwise=10))
+    assert guard.events[0]["action"] == "lower the rate"
+
+
+def test_what_is_not_finite_is_told_with_what_was_seen_of_it() -> None:
+    guard, method = Guard(), Told(answers(5.0))
+    for batch in range(LOOK_EVERY):
+        guard.may_learn(method)
+        odd = torch.nan if batch == LOOK_EVERY - 1 else 0
+        guard.look(method, torch.zeros(BATCH, 1, 1, 1), answers(5.0) + odd)
+    assert not guard.may_learn(method)
+    (event,) = guard.events
+    assert event["cause"] == "not finite"
+    assert event["signals"]["entropy"] is None
+
+
+def test_a_state_of_before_takes_back_what_was_not_judged_yet() -> None:
+    guard, method = Guard(), Strayed(answers(5.0))
+    old = {name: value for name, value in Guard().state().items() if name != "_asked"}
+    for _ in range(LOOK_EVERY):
+        guard.may_learn(method)
+        guard.look(method, torch.zeros(BATCH, 1, 1, 1), answers(5.0))
+    guard.load(old)
+    assert guard.may_learn(method)
+    assert guard.events == []

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rotta.adapters.learnt import Learnt
 from rotta.adapters.rotta import RoTTA
 from rotta.memory.cstu import CSTU
 from rotta.nn.rbn import RobustBatchNorm
@@ -59,6 +60,13 @@ class SeparateModels:
 
     def __call__(self, requests: Sequence[Request]) -> list[Tensor]:
         return [self._one(request) for request in requests]
+
+    def freeze(self, name: str) -> None:
+        """What was seen last is judged before."""
+        self.frozen.add(name)
+        model = self.models[name]
+        if model._guard is not None:
+            model._guard.settle(Learnt(model))
 
     def _one(self, request: Request) -> Tensor:
         if request.stream not in self.models:

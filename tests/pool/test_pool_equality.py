@@ -52,7 +52,7 @@ class Both:
 
     def freeze(self, name: str) -> None:
         self.pool.freeze(name)
-        self.separate.frozen.add(name)
+        self.separate.freeze(name)
 
     def thaw(self, name: str) -> None:
         self.pool.freeze(name, False)
@@ -87,8 +87,12 @@ def test_any_schedule_gives_what_separate_models_give(actions: list[tuple[str, A
 
 @pytest.mark.parametrize(
     "options",
-    [{"guard": True, "lr": 3.0, "nu": 0.5}, {"reset_every": 40, "lambda_t": 0.0}],
-    ids=["guarded", "reset"],
+    [
+        {"guard": True, "lr": 3.0, "nu": 0.5},
+        {"reset_every": 40, "lambda_t": 0.0},
+        {"guard": True, "lr": 3.0, "nu": 0.5, "reset_every": 40},
+    ],
+    ids=["guarded", "reset", "both"],
 )
 def test_a_long_run_gives_what_separate_models_give(options: dict[str, Any]) -> None:
     both, draws = Both(**options), random.Random(0)

@@ -9,6 +9,7 @@ import torch
 from separate_models import SMALL, SeparateModels, close, images, same_logits, small_net
 from torch import nn
 
+from rotta.guard.guard import LOOK_EVERY
 from rotta.pool import (
     MemoryStore,
     Prediction,
@@ -18,6 +19,7 @@ from rotta.pool import (
     engine,
     stream_seed,
 )
+from rotta.pool.numbers import TEACHER
 
 CLASSES = 4
 
@@ -147,6 +149,36 @@ def test_learning_tells_what_guards_have_news_of() -> None:
         told.append(pool.learn())
     assert told == [[], ["covered"], []]
     assert pool.info("covered").updates == 0
+
+
+def looked_at(pool: StreamPool) -> None:
+    """A stream up to its guard's first look, of parameters that are far from where they were."""
+    for turn in range(LOOK_EVERY):
+        if turn == LOOK_EVERY - 1:
+            stream = pool._residents.here("a")
+            assert stream is not None
+            pool._engine.numbers.of(stream.row)[TEACHER][2:] *= 50
+        pool([Request("a", images(6, turn))])
+
+
+def test_what_a_guard_saw_last_is_judged_before_a_stream_is_frozen() -> None:
+    """Or it would answer as it was harmed for as long as it is frozen."""
+    pool = make(guard=True)
+    looked_at(pool)
+    assert pool.info("a").events == []
+    pool.freeze("a")
+    assert [event["cause"] for event in pool.info("a").events] == ["too far"]
+    assert pool.info("a").parameter_distance == 0
+
+
+def test_what_a_guard_saw_last_is_judged_before_it_is_forgotten() -> None:
+    """Or it would be held against what is learnt after a periodic reset."""
+    pool = make(guard=True, reset_every=6 * LOOK_EVERY)
+    looked_at(pool)
+    assert [event["cause"] for event in pool.info("a").events] == ["too far"]
+    pool([Request("a", images(6, 99))])
+    assert len(pool.info("a").events) == 1
+    assert pool.info("a").samples == 6 * (LOOK_EVERY + 1)
 
 
 def test_learning_pass_by_pass_keeps_nobody_waiting_for_all(

@@ -78,6 +78,30 @@ def test_damaged_data_is_refused_and_nothing_changes(spoil: Callable[[bytes], by
     assert content(pool, "a") == before
 
 
+def test_a_guarded_state_from_before_goes_on() -> None:
+    """Guards remembered less then."""
+    pool, other = walked(make(guard=True)), make(guard=True)
+    later = ("_asked", "_blind_for")
+    data = changed(pool.state("a"), lambda c: [c["guard"].pop(name) for name in later])
+    other.restore("a", data)
+    assert content(other, "a") == content(pool, "a")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda guard: guard.pop("_batches"),
+        lambda guard: guard.update(surprise=1),
+        lambda guard: guard.update(_asked=torch.zeros(3)),
+    ],
+)
+def test_a_damaged_guard_is_refused(spoil: Callable[[dict[str, Any]], object]) -> None:
+    pool = walked(make(guard=True))
+    data = changed(pool.state("a"), lambda c: spoil(c["guard"]))
+    with pytest.raises(ValueError, match="the state of stream"):
+        make(guard=True).restore("a", data)
+
+
 @pytest.mark.parametrize(
     ("make_other", "told"),
     [

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -77,6 +77,9 @@ class Guard:
         events: What it did, the newest last.
     """
 
+    _LATER: ClassVar[dict[str, Any]] = {"_blind_for": 0, "_asked": None}
+    """What states of before do not have."""
+
     def __init__(self) -> None:
         self.events: list[Event] = []
         self._evidence = EvidenceOfHarm()
@@ -134,12 +137,14 @@ class Guard:
         """
         finite, asked = self._finite(), self._asked
         self._was_finite, self._asked = True, None
+        if asked is not None:
+            seen = asked.read() if isinstance(asked, ToHost) else asked
+            self._signals = dict(zip(SIGNALS, seen.tolist(), strict=True))
         stays = True
         if not finite:
             stays = self._alarm(method, "not finite", at_least="roll back")
         elif asked is not None:
-            seen = asked.read() if isinstance(asked, ToHost) else asked
-            stays = self._judge(method, dict(zip(SIGNALS, seen.tolist(), strict=True)))
+            stays = self._judge(method)
             self._look_at = self._batches + (1 if self.in_doubt else LOOK_EVERY)
         if self._steps_down and self._batches - self._quiet_since >= self._quiet_needed():
             self._raise_rate(method)
@@ -185,9 +190,9 @@ class Guard:
         self._asked = ToHost(seen[: len(SIGNALS)])
         self._answers = seen[len(SIGNALS) :].view_as(answers).clone()
 
-    def _judge(self, method: Guarded, signals: dict[str, float]) -> bool:
+    def _judge(self, method: Guarded) -> bool:
         """Act on what was seen; whether the method stays where it is."""
-        self._signals = signals
+        signals = self._signals
         broken = _what_is_broken(signals)
         if broken is not None:
             return self._alarm(method, broken, at_least="roll back")
@@ -271,10 +276,17 @@ class Guard:
         self._read()
         return self.__dict__
 
+    @classmethod
+    def fits(cls, state: dict[str, Any]) -> bool:
+        """Whether it has all that :meth:`load` needs, and nothing else."""
+        own, asked = set(cls().state()), state.get("_asked")
+        complete = own - set(cls._LATER) <= set(state) <= own
+        return complete and (asked is None or asked.shape == (len(SIGNALS),))
+
     def load(self, state: dict[str, Any]) -> None:
         """Continue from there."""
-        self._blind_for, self._asked = 0, None  # states of before have none
-        self.__dict__.update({n: value for n, value in state.items() if n != "_evidence"})
+        plain = {name: value for name, value in state.items() if name != "_evidence"}
+        self.__dict__.update(self._LATER | plain)
         self._evidence.value = state["_evidence"]
 
 

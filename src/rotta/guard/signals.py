@@ -117,9 +117,7 @@ def effective_classes(count: Tensor) -> Tensor:
 
 
 def distance(own: Sequence[Tensor], start: Sequence[Tensor]) -> Tensor:
-    """‖θ − θ₀‖ / ‖θ₀‖ over all tensors together, (); 0 where there are none."""
-    if not own:
-        return torch.zeros(())
+    """‖θ − θ₀‖ / ‖θ₀‖ over all tensors together, ()."""
     moved = torch._foreach_sub(list(own), list(start))
     return _norm(moved) / _norm(start).clamp_min(1e-12)
 

@@ -136,6 +136,12 @@ class Engine:
         news = [stream for stream, events in before if stream.events is not events]
         return list({stream.row: stream for stream in (*updated, *news)}.values())
 
+    @torch.no_grad()
+    def settle(self, stream: Stream) -> None:
+        """Let a stream's guard act on what it has seen last: nothing will be learnt for long."""
+        if stream.guard is not None:
+            stream.guard.settle(self._guarded(stream))
+
     def _fill_and_update(self, lessons: Sequence[Predicted]) -> list[Stream]:
         """Part by part: an update may be due in the middle of a request."""
         streams = [lesson.stream for lesson in lessons]
@@ -207,10 +213,8 @@ class Engine:
         record.since_start += lesson.size
         if record.since_start >= every:
             record.since_start %= every
-            guarded = self._guarded(lesson.stream)
-            if lesson.stream.guard is not None:  # what it saw is of what is forgotten now
-                lesson.stream.guard.settle(guarded)
-            guarded.put_back(None)
+            self.settle(lesson.stream)  # what its guard saw is of what is forgotten now
+            self._guarded(lesson.stream).put_back(None)
 
     def _guarded(self, stream: Stream, unlearnt: Tensor | None = None) -> GuardedStream:
         return GuardedStream(stream, self.numbers, self.banks, unlearnt)

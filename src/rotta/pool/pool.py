@@ -203,6 +203,8 @@ class StreamPool:
         with self._at_work():
             stream = self._residents.fetch(name)
             self._serving.learn([name])
+            if frozen:
+                self._engine.settle(stream)
             stream.record.frozen = frozen
             self._residents.try_to_save(name)
 
