@@ -27,6 +27,21 @@ def check_precision(net: nn.Module, precision: str) -> None:
         )
 
 
+def reference_precision(net: nn.Module, precision: str) -> str:
+    """In which to compute what only a guard compares with.
+
+    On CUDA half of float32 will do: which class is the answer changes where two are as likely as
+    each other to a hundredth, and a guard looks for more than that. Not float16, in which an
+    unusual network might find no number for its largest values.
+
+    Args:
+        net: The network.
+        precision: In which the method itself computes.
+    """
+    single = all(p.is_cuda and p.dtype == torch.float32 for p in net.parameters())
+    return "bfloat16" if single and precision == FULL else precision
+
+
 def computing_in(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """Within, networks compute in it; their parameters stay as they are.
 

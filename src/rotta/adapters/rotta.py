@@ -14,7 +14,13 @@ from rotta.adapters.cadence import cadence
 from rotta.adapters.checks import check_at_least_one, check_between
 from rotta.adapters.common import CommonOptions
 from rotta.adapters.logits import entropy, exact_entropy
-from rotta.adapters.precision import FULL, PRECISIONS, check_precision, computing_in
+from rotta.adapters.precision import (
+    FULL,
+    PRECISIONS,
+    check_precision,
+    computing_in,
+    reference_precision,
+)
 from rotta.adapters.unlearnt import FOLLOW_EVERY, followed, share_of_many, steps_to_follow
 from rotta.memory.cstu import CSTU, timeliness
 from rotta.memory.recent import Recent
@@ -134,11 +140,17 @@ class RoTTA(Adapter):
         self.unlearnt: nn.Module | None = None
         if robust_norm and (self.ANCHORED or self._guard is not None):
             self.unlearnt = _prepare(net, alpha, robust_norm)
+        self._reference_precision = (
+            precision if self.ANCHORED else reference_precision(net, precision)
+        )
         if graphs or precision != FULL:  # else launching them would cost more than they save
             made: Made = {}
-            for own in (self.student, self.teacher, self.unlearnt):
-                if own is not None:
-                    freeze_convolutions(own, PRECISIONS.get(precision), made)
+            freeze_convolutions(self.student, PRECISIONS.get(precision), made)
+            freeze_convolutions(self.teacher, PRECISIONS.get(precision), made)
+            if self.unlearnt is not None:
+                shared = made if self._reference_precision == precision else {}
+                dtype = PRECISIONS.get(self._reference_precision)
+                freeze_convolutions(self.unlearnt, dtype, shared)
         self.bank = (
             CSTU(capacity, num_classes, lambda_t=lambda_t, lambda_u=lambda_u)
             if balanced_bank
@@ -244,11 +256,11 @@ class RoTTA(Adapter):
 
     def _unlearnt_logits(self, x: Tensor) -> Tensor:
         assert self.unlearnt is not None
-        return self._logits(self.unlearnt, x)
+        return self._logits(self.unlearnt, x, self._reference_precision)
 
-    def _logits(self, net: nn.Module, x: Tensor) -> Tensor:
+    def _logits(self, net: nn.Module, x: Tensor, precision: str | None = None) -> Tensor:
         """Logits in the images' own precision, computed in the chosen one."""
-        with computing_in(self.precision, x.device):
+        with computing_in(precision or self.precision, x.device):
             return self.logits(net, x).to(x.dtype)
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
