@@ -7,8 +7,8 @@ Each method walks along one stream twice, with a guard and without; the two take
 each, so that a slow moment of the machine hits both alike. Compared are their errors, and their
 times: the median, over the turns, of one divided by the other. Two models that are the same differ
 by a percent or two on a GPU, depending on where their tensors lie: with --pairs there are several
-of each, and what is told is the mean over the pairs. On a stream on which the method does well,
-everything that the guard does is a false alarm.
+of each, and what is told is the mean over the pairs, and errors and events of the first. On a
+stream on which the method does well, everything that the guard does is a false alarm.
 """
 
 import argparse
@@ -73,6 +73,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    if arguments.pairs < 1:
+        parser.error("--pairs is at least 1")
     device = torch.device(arguments.device)
     data = rotta.load_dataset(arguments.dataset, limit=arguments.limit, device=arguments.device)
     stream = rotta.Stream(

@@ -194,6 +194,30 @@ def test_a_guard_that_looks_never_waits_for_the_device_either(
         assert seen[own] > 0
 
 
+def test_what_a_guard_compares_with_is_as_precise_as_a_network_needs() -> None:
+    """One whose code nobody knows may not bear another precision; one that is moved neither."""
+
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = small_net()
+
+        def forward(self, x: Tensor) -> Tensor:
+            logits: Tensor = self.net(x)
+            return logits
+
+    x = batches(1)[0]
+    known, unknown = on_cuda("rotta", guard=True), on_cuda("rotta", Own(), guard=True)
+    assert not torch.equal(known.infer_unlearnt(x), known.predict(x))
+    assert torch.allclose(unknown.infer_unlearnt(x), unknown.predict(x), atol=1e-5)
+    walk(known, batches())
+    known.cpu()
+    walk(known, stream(14, 16))
+    assert known.infer_unlearnt(x.cpu()).isfinite().all()
+    known.cuda()
+    walk(known, batches(14))
+
+
 def test_what_a_guard_compares_with_says_the_same_in_half_the_precision() -> None:
     model, x = on_cuda("rotta", guard=True), batches(1, size=64)[0]
     exact, reference = model.predict(x), model.infer_unlearnt(x)

@@ -6,6 +6,7 @@ from small_methods import EVERY, images, make, small_net, stream, walk
 
 import rotta
 from rotta.adapters import unlearnt
+from rotta.adapters.precision import reference_precision
 from rotta.adapters.unlearnt import (
     FOLLOW_EVERY,
     FOLLOWED_AT_ONCE,
@@ -15,6 +16,7 @@ from rotta.adapters.unlearnt import (
 )
 from rotta.guard import Guard
 from rotta.guard.guard import LOOK_EVERY
+from rotta.nn.frozen_conv import freeze_convolutions
 
 tracking = pytest.mark.parametrize("name", ["rotta", "note"])
 
@@ -112,3 +114,27 @@ def test_shares_add_up() -> None:
     for _ in range(5):
         moved += 0.1 * (1 - moved)
     assert share_of_many(0.1, 5) == pytest.approx(moved)
+
+
+def test_on_a_cpu_it_computes_as_the_method_does() -> None:
+    """Whatever the network: one without parameters too."""
+    assert reference_precision(small_net(), "float32") == "float32"
+    model, x = make("rotta", guard=True), images(8)
+    assert torch.equal(model.infer_unlearnt(x), model.predict(x))
+
+
+def test_a_model_that_is_moved_computes_it_in_its_own_precision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one that was built on a GPU has it in half of that."""
+    from rotta.adapters import rotta as rotta_module
+
+    monkeypatch.setattr(rotta_module, "reference_precision", lambda net, precision: "bfloat16")
+    model, x = make("rotta", guard=True), images(8).double()
+    assert isinstance(model, rotta.RoTTA)
+    assert model.unlearnt is not None
+    freeze_convolutions(model.unlearnt, torch.bfloat16, {}, gradients=False)
+    model.double()
+    assert torch.equal(model.infer_unlearnt(x), model.predict(x))
+    walk(model, [images(EVERY, seed).double() for seed in range(2 * FOLLOW_EVERY)])
+    assert model.events == []

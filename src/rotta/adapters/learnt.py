@@ -112,8 +112,11 @@ class Learnt:
         }
 
     def _beside_the_start(self, own: dict[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        for name, tensor in own.items():
+            # brought along once: what is recorded as a graph can copy nothing from elsewhere
+            self._start[name] = self._start[name].to(tensor.device)
         now = [tensor.detach() for tensor in own.values()]
-        return now, [self._start[name].to(tensor) for name, tensor in own.items()]
+        return now, [self._start[name].to(tensor.dtype) for name, tensor in own.items()]
 
 
 def addresses(net: nn.Module) -> set[int]:

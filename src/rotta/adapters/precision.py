@@ -5,6 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import nn
 
+from rotta.nn.fusion import is_known
+
 FULL = "float32"
 PRECISIONS = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 """Besides :data:`FULL`."""
@@ -30,16 +32,18 @@ def check_precision(net: nn.Module, precision: str) -> None:
 def reference_precision(net: nn.Module, precision: str) -> str:
     """In which to compute what only a guard compares with.
 
-    On CUDA half of float32 will do: which class is the answer changes where two are as likely as
-    each other to a hundredth, and a guard looks for more than that. Not float16, in which an
-    unusual network might find no number for its largest values.
+    On CUDA half of float32 will do: answers change where two are nearly as likely as each other,
+    and a guard looks for more than that. Not float16, in which an unusual network might find no
+    number for its largest values. A network whose code we do not know may not be able to.
 
     Args:
-        net: The network.
+        net: The network that is compared with; it has parameters.
         precision: In which the method itself computes.
     """
-    single = all(p.is_cuda and p.dtype == torch.float32 for p in net.parameters())
-    return "bfloat16" if single and precision == FULL else precision
+    on_cuda = all(p.is_cuda and p.dtype == torch.float32 for p in net.parameters())
+    if precision != FULL or not on_cuda or not is_known(net):
+        return precision
+    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else precision
 
 
 def computing_in(precision: str, device: torch.device) -> AbstractContextManager[object]:

@@ -27,7 +27,7 @@ from rotta.memory.recent import Recent
 from rotta.nn.augment import drawn_strong_views
 from rotta.nn.batch_stats import BatchStatNorm
 from rotta.nn.cuda_graphs import CudaGraphs, Result
-from rotta.nn.frozen_conv import Made, freeze_convolutions
+from rotta.nn.frozen_conv import Made, freeze_convolutions, unfreeze_precision
 from rotta.nn.fusion import fuse_relus
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import (
@@ -75,7 +75,8 @@ class RoTTA(Adapter):
             code does besides computing (printing, counting) is not repeated then: False for a
             network where that matters.
         precision: In which the network computes: ``"float32"``, or on CUDA ``"float16"`` or
-            ``"bfloat16"``. Statistics, γ, β and losses stay in float32.
+            ``"bfloat16"``. Statistics, γ, β and losses stay in float32. What a guard compares
+            with is in bfloat16 on CUDA, for networks of layers that are known to bear it.
         seed: Of the strong views.
         common: ``bad_input``, ``class_mix``, ``guard`` and ``reset_every``, see
             :class:`~rotta.adapters.base.Adapter`.
@@ -140,17 +141,18 @@ class RoTTA(Adapter):
         self.unlearnt: nn.Module | None = None
         if robust_norm and (self.ANCHORED or self._guard is not None):
             self.unlearnt = _prepare(net, alpha, robust_norm)
-        self._reference_precision = (
-            precision if self.ANCHORED else reference_precision(net, precision)
-        )
+        self._reference_precision = precision
+        if self.unlearnt is not None and not self.ANCHORED:
+            self._reference_precision = reference_precision(self.unlearnt, precision)
         if graphs or precision != FULL:  # else launching them would cost more than they save
             made: Made = {}
             freeze_convolutions(self.student, PRECISIONS.get(precision), made)
             freeze_convolutions(self.teacher, PRECISIONS.get(precision), made)
-            if self.unlearnt is not None:
-                shared = made if self._reference_precision == precision else {}
-                dtype = PRECISIONS.get(self._reference_precision)
-                freeze_convolutions(self.unlearnt, dtype, shared)
+            if self.unlearnt is not None and self._reference_precision == precision:
+                freeze_convolutions(self.unlearnt, PRECISIONS.get(precision), made)
+            elif self.unlearnt is not None:
+                dtype = PRECISIONS[self._reference_precision]
+                freeze_convolutions(self.unlearnt, dtype, {}, gradients=False)
         self.bank = (
             CSTU(capacity, num_classes, lambda_t=lambda_t, lambda_u=lambda_u)
             if balanced_bank
@@ -271,7 +273,12 @@ class RoTTA(Adapter):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """PyTorch's hook for :meth:`to` and its like."""
         self.forget_recorded()
-        return super()._apply(fn, recurse)
+        super()._apply(fn, recurse)
+        if self.unlearnt is not None and self._reference_precision != self.precision:
+            # where it is now, or in its new dtype, half the precision may not do
+            self._reference_precision = self.precision
+            unfreeze_precision(self.unlearnt)
+        return self
 
     def run_fast(self, function: Callable[..., Result], *inputs: Tensor) -> Result:
         """Call a function of tensors; as a CUDA graph, if graphs are wanted."""

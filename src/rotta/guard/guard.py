@@ -34,7 +34,7 @@ DOUBT_LASTS = 240
 again, if it was not healthy in between."""
 MOST_EVENTS = 256
 """The oldest go first."""
-_FRESH = 0.25  # share of the newest look in the level
+_FRESH_IN_LEVEL = 0.25  # share of the newest look
 
 
 class Guarded(Protocol):
@@ -198,7 +198,7 @@ class Guard:
             return self._alarm(method, broken, at_least="roll back")
         score = signals["lost belief"]
         before = score if self._level is None else self._level
-        self._level = before + _FRESH * (score - before)
+        self._level = before + _FRESH_IN_LEVEL * (score - before)
         self._evidence.add(_harm(signals))
         if self._evidence.is_enough:
             grave = self._level > GRAVE

@@ -16,7 +16,7 @@ SIGNALS = (
     "statistics distance",
     "gradient norm",
 )
-_FRESH = 0.25  # share of the newest look in the histograms
+_FRESH_IN_ANSWERS = 0.25  # share of the newest look
 
 Pair = tuple[Sequence[Tensor], Sequence[Tensor]]
 
@@ -43,7 +43,7 @@ def all_signals(
         (9 + 2·C,).
     """
     new = torch.stack([histogram(logits), histogram(reference)])
-    share = 1 - (1 - _FRESH) * answers.any().to(answers.dtype)
+    share = 1 - (1 - _FRESH_IN_ANSWERS) * answers.any().to(answers.dtype)
     answers = torch.lerp(answers, new, share)
     nothing = logits.new_zeros(())  # on the device: what is recorded there copies nothing to it
     signals = (

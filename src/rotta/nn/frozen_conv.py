@@ -92,11 +92,13 @@ Weights = tuple[Tensor, Tensor | None, Tensor | None]
 Made = dict[tuple[object, ...], Weights]
 
 
-def computed_weights(conv: nn.Conv2d | FrozenConv2d, dtype: torch.dtype) -> Weights:
-    """Weight and bias in another precision, and the weight of the gradient."""
+def computed_weights(
+    conv: nn.Conv2d | FrozenConv2d, dtype: torch.dtype, gradients: bool = True
+) -> Weights:
+    """Weight and bias in another precision, and the weight of the gradient if there will be one."""
     weight = conv.weight.detach().to(dtype)
     bias = None if conv.bias is None else conv.bias.detach().to(dtype)
-    return weight, bias, turned_weight(conv, dtype)
+    return weight, bias, turned_weight(conv, dtype) if gradients else None
 
 
 def turned_weight(conv: nn.Conv2d | FrozenConv2d, dtype: torch.dtype) -> Tensor | None:
@@ -120,7 +122,9 @@ def turned_weight(conv: nn.Conv2d | FrozenConv2d, dtype: torch.dtype) -> Tensor 
     return swapped.flip(2, 3).to(dtype).contiguous(memory_format=layout)
 
 
-def freeze_convolutions(net: nn.Module, dtype: torch.dtype | None, made: Made) -> nn.Module:
+def freeze_convolutions(
+    net: nn.Module, dtype: torch.dtype | None, made: Made, *, gradients: bool = True
+) -> nn.Module:
     """Replace the plain convolutions of ``net``, in place.
 
     Args:
@@ -128,15 +132,25 @@ def freeze_convolutions(net: nn.Module, dtype: torch.dtype | None, made: Made) -
         dtype: The precision to compute in; each layer's own if None.
         made: Weights in that precision, by what they were made of: networks that share weights
             share these too. Filled on the way.
+        gradients: Whether any will flow through it.
     """
     for parent in list(net.modules()):
         for name, conv in parent.named_children():
             if type(conv) is nn.Conv2d and _is_plain(conv):
                 key = _identity(conv)
                 if key not in made:
-                    made[key] = computed_weights(conv, dtype or conv.weight.dtype)
+                    made[key] = computed_weights(conv, dtype or conv.weight.dtype, gradients)
                 setattr(parent, name, FrozenConv2d(conv, made[key]))
     return net
+
+
+def unfreeze_precision(net: nn.Module) -> None:
+    """Let frozen convolutions compute in the precision, and where, their own weights are."""
+    for conv in net.modules():
+        if isinstance(conv, FrozenConv2d):
+            gradients = conv.turned is not None
+            fresh = computed_weights(conv, conv.weight.dtype, gradients)
+            conv.computed, conv.computed_bias, conv.turned = fresh
 
 
 def _identity(conv: nn.Conv2d) -> tuple[object, ...]:

@@ -43,7 +43,7 @@ def fuse_relus(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> nn.Modul
         (['0', '2'], True)
     """
     steps = _steps(net)
-    if net in steps or not all(_is_known(module, packages) for module in net.modules()):
+    if net in steps or not is_known(net, packages):
         return net
     try:
         graph = _traced(net, steps)
@@ -75,8 +75,17 @@ def _in_order_of(net: nn.Module, fused: nn.Module) -> nn.Module:
     return fused
 
 
+def is_known(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> bool:
+    """Whether all its modules are from known packages, and nobody listens to them or changed them.
+
+    Example:
+        >>> is_known(nn.Sequential(nn.ReLU())), is_known(nn.ReLU(), packages=("timm",))
+        (True, False)
+    """
+    return all(_is_known(module, packages) for module in net.modules())
+
+
 def _is_known(module: nn.Module, packages: tuple[str, ...]) -> bool:
-    """Whether its class is from a known package, and nobody listens to it or changed it."""
     listened_to = module._forward_hooks or module._forward_pre_hooks
     from_package = type(module).__module__.split(".")[0] in packages
     return from_package and not listened_to and "forward" not in module.__dict__

@@ -138,7 +138,7 @@ class Engine:
 
     @torch.no_grad()
     def settle(self, stream: Stream) -> None:
-        """Let a stream's guard act on what it has seen last: nothing will be learnt for long."""
+        """Let a stream's guard act on what it has seen last: it will not be asked as usual."""
         if stream.guard is not None:
             stream.guard.settle(self._guarded(stream))
 

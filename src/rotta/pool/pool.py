@@ -199,7 +199,10 @@ class StreamPool:
             self._residents.try_to_save(name)
 
     def freeze(self, name: str, frozen: bool = True) -> None:
-        """Let a stream predict without learning from now on, or learn again."""
+        """Let a stream predict without learning from now on, or learn again.
+
+        What its guard has seen last is judged before.
+        """
         with self._at_work():
             stream = self._residents.fetch(name)
             self._serving.learn([name])

@@ -2,10 +2,11 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rotta.guard import GOOD_NEWS
-from rotta.pool import StreamInfo, StreamPool
+from rotta.pool import StoreError, StreamInfo, StreamPool
 
 _STREAMS = 65536  # that are counted, those used last
 
@@ -38,6 +39,7 @@ class Counters:
         self._note = note
         self._of: OrderedDict[str, StreamCounters] = OrderedDict()
         self._last_event: dict[str, int] = {}
+        self._alarms: dict[str, int] = {}  # of streams that were changed, until they come again
         self._blind: set[str] = set()
 
     def expect(self, stream: str) -> None:
@@ -52,7 +54,8 @@ class Counters:
         start = StreamCounters(requests=0, samples=0, updates=0, frozen=False, alarms=0)
         if stream in self._pool:
             info = self._pool.info(stream)
-            start = StreamCounters(info.requests, info.samples, info.updates, info.frozen, 0)
+            alarms = self._alarms.pop(stream, 0)
+            start = StreamCounters(info.requests, info.samples, info.updates, info.frozen, alarms)
             self._new_alarms(info)  # were counted in another life
             self._note_blindness(info)
             self._note(info)
@@ -93,9 +96,21 @@ class Counters:
         else:
             self._blind.discard(info.name)
 
+    def changed(self, stream: str) -> int:
+        """A stream was changed by other means: how often its guard stepped in meanwhile."""
+        before, alarms = self._of.get(stream), 0
+        if before is not None and stream in self._pool:
+            with suppress(StoreError, ValueError):  # whoever asks for it next is told
+                alarms = self._new_alarms(self._pool.info(stream))
+        self.forget(stream)
+        if before is not None and before.alarms + alarms:
+            self._alarms[stream] = before.alarms + alarms
+        return alarms
+
     def forget(self, stream: str) -> None:
         """Ask the pool when the stream comes again: it was changed by other means."""
         self._of.pop(stream, None)
+        self._alarms.pop(stream, None)
         self._last_event.pop(stream, None)
         self._blind.discard(stream)
 

@@ -90,6 +90,7 @@ class Worker:
         self.unsaved = 0
         """Streams that the store did not even take for saving, after the last turn."""
         self._miscounted = False  # counting takes long where there are very many
+        self._alarms = 0  # raised by changes since the last turn
         self._pool = pool
         self._counters = Counters(pool, self.history.note)
         self._device = device
@@ -131,7 +132,12 @@ class Worker:
         return self._enqueue(Job(None, command=lambda: command(self._pool)))
 
     def change(
-        self, stream: str, command: Callable[[StreamPool], Any], *, at_once: bool = False
+        self,
+        stream: str,
+        command: Callable[[StreamPool], Any],
+        *,
+        at_once: bool = False,
+        another: bool = False,
     ) -> "Future[Any]":
         """Have a stream changed, after what was asked of it before.
 
@@ -139,15 +145,20 @@ class Worker:
             stream: Which.
             command: Changes it.
             at_once: Before the predictions that wait; for what is done to a flood.
+            another: Whether it will be another: what its guard did was counted elsewhere.
 
         Raises:
             Refusal: Too much is waiting.
         """
 
         def changing() -> Any:
-            self._counters.forget(stream)
             self._miscounted = True
-            return command(self._pool)
+            if another:
+                self._counters.forget(stream)
+            try:
+                return command(self._pool)
+            finally:
+                self._alarms += self._counters.changed(stream)
 
         return self._enqueue(Job(stream, command=changing, at_once=at_once))
 
@@ -177,7 +188,7 @@ class Worker:
             self._predict(asked)
         answered = time.monotonic()
         self._shares.charge({str(job.stream): job.size for job in asked}, answered - start)
-        if asked or self._pool.waiting:
+        if asked or self._pool.waiting or self._alarms:
             updated = [] if self._others_first(asked) else self._pool.learn(one_pass=True)
             self._account(asked, updated, answered - start, answered)
         self.resident, self.unsaved = self._pool.resident, len(self._pool.failed_saves)
@@ -235,6 +246,7 @@ class Worker:
         self, asked: list[Job], changed: list[str], predicting: float, answered: float
     ) -> None:
         updates, alarms = self._counters.learnt(changed)
+        alarms, self._alarms = alarms + self._alarms, 0
         learning = time.monotonic() - answered
         self._shares.charge(dict.fromkeys(changed, 1), learning)
         self._observer.turn(

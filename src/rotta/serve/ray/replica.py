@@ -98,7 +98,9 @@ class Replica:
         except StoreError as error:
             raise as_refusal(error) from error
         if state is not None:
-            restored = self._service.worker.change(stream, lambda pool: pool.restore(stream, state))
+            restored = self._service.worker.change(
+                stream, lambda pool: pool.restore(stream, state), another=True
+            )
             await answer_of(restored)
         self._epochs[stream] = epoch
 
