@@ -3,10 +3,10 @@
 import pytest
 import torch
 from small_methods import EVERY, images, make, small_net, stream, walk
+from torch import Tensor, nn
 
 import rotta
 from rotta.adapters import unlearnt
-from rotta.adapters.precision import reference_precision
 from rotta.adapters.unlearnt import (
     FOLLOW_EVERY,
     FOLLOWED_AT_ONCE,
@@ -116,11 +116,28 @@ def test_shares_add_up() -> None:
     assert share_of_many(0.1, 5) == pytest.approx(moved)
 
 
-def test_on_a_cpu_it_computes_as_the_method_does() -> None:
-    """Whatever the network: one without parameters too."""
-    assert reference_precision(small_net(), "float32") == "float32"
-    model, x = make("rotta", guard=True), images(8)
+class Unlearnable(nn.Module):
+    """A network without parameters."""
+
+    weight: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.register_buffer("weight", torch.randn(3, 10))
+        self.norm = nn.BatchNorm1d(10, affine=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.norm(x.mean(dim=(2, 3)) @ self.weight)
+        return logits
+
+
+@pytest.mark.parametrize("net", [small_net(), Unlearnable()], ids=["usual", "no parameters"])
+def test_on_a_cpu_it_computes_as_the_method_does(net: nn.Module) -> None:
+    model, x = make("rotta", net.eval(), guard=True), images(8)
     assert torch.equal(model.infer_unlearnt(x), model.predict(x))
+    walk(model, stream(FOLLOW_EVERY + 1, EVERY))
+    assert model.events == []
 
 
 def test_a_model_that_is_moved_computes_it_in_its_own_precision(
