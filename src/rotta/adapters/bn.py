@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from rotta.adapters.base import Adapter
 from rotta.adapters.common import CommonOptions
-from rotta.nn.batch_stats import BatchStatNorm
-from rotta.nn.surgery import copy_sharing_weights, has_batch_norm, replace_batch_norms
+from rotta.nn.batch_stats import on_batch_statistics
+from rotta.nn.surgery import has_batch_norm
 
 
 class BN(Adapter):
@@ -38,8 +38,7 @@ class BN(Adapter):
                 "the network has no BatchNorm layer, so BN has no statistics to replace: use "
                 "method='lame', which adapts the predictions alone, or 'cotta', which trains all"
             )
-        copy = copy_sharing_weights(net)
-        self.net = replace_batch_norms(copy, BatchStatNorm.from_batchnorm).eval()
+        self.net = on_batch_statistics(net)
 
     def infer(self, x: Tensor) -> Tensor:
         """Logits, (B, num_classes), by the statistics of this batch."""

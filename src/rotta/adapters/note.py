@@ -15,6 +15,7 @@ from rotta.adapters.common import CommonOptions
 from rotta.adapters.logits import entropy, exact_entropy
 from rotta.adapters.unlearnt import followed, share_of_many, steps_to_follow
 from rotta.memory.pbrs import PBRS
+from rotta.nn.fusion import fuse_relus
 from rotta.nn.iabn import InstanceAwareNorm
 from rotta.nn.surgery import (
     affine_parameters,
@@ -138,4 +139,4 @@ class NOTE(Adapter):
 def _prepare(net: nn.Module, k: float, momentum: float) -> nn.Module:
     """A copy with its own instance-aware layers, in evaluation mode."""
     make = partial(InstanceAwareNorm.from_batchnorm, k=k, momentum=momentum)
-    return replace_batch_norms(copy_sharing_weights(net), make).eval()
+    return fuse_relus(replace_batch_norms(copy_sharing_weights(net), make).eval())

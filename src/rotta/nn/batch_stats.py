@@ -8,6 +8,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rotta.nn import norm_cuda
+from rotta.nn.affine import is_plain_faster, normalised
+from rotta.nn.fusion import fuse_relus
+from rotta.nn.mixed_norm import mixed_norm
+from rotta.nn.moments import channel_moments
+from rotta.nn.relu_norm import ReluNorm
 from rotta.nn.surgery import (
     OTHER_NORMS,
     affine_parameters,
@@ -18,7 +23,7 @@ from rotta.nn.surgery import (
 from rotta.nn.trained_norm import BatchNorm
 
 
-class BatchStatNorm(nn.Module):
+class BatchStatNorm(ReluNorm):
     """Normalise with the batch's own mean and variance; nothing is remembered.
 
     Example:
@@ -33,7 +38,6 @@ class BatchStatNorm(nn.Module):
         self.bias = nn.Parameter(bias.detach().clone())
         self.eps = eps
         self.passes = 1
-        self.relu = False  # whether it does the ReLU that follows it, too
 
     @classmethod
     def from_batchnorm(cls, bn: BatchNorm) -> "BatchStatNorm":
@@ -52,12 +56,19 @@ class BatchStatNorm(nn.Module):
         """
         if self.passes > 1:
             return self._each_pass(x)
+        affine = self.weight, self.bias
         if x.numel() == x.shape[1]:
             output = self.bias.view(1, -1, *[1] * (x.ndim - 2)) + 0 * x
+        elif is_plain_faster(x, self.weight):
+            var, mean = channel_moments(x)
+            if torch.is_grad_enabled():
+                numbers = mean, torch.stack([mean, var])
+                return mixed_norm(x, *affine, *numbers, alpha=1.0, eps=self.eps, relu=self.relu)
+            place = x if self.may_overwrite else None
+            output = normalised(x, mean, var, *affine, self.eps, out=place)
         else:
-            affine = self.weight, self.bias
             output = F.batch_norm(x, None, None, *affine, training=True, eps=self.eps)
-        return F.relu(output, inplace=True) if self.relu else output
+        return self.activated(output)
 
     @torch.no_grad()
     def _each_pass(self, x: Tensor) -> Tensor:
@@ -76,7 +87,7 @@ class BatchStatNorm(nn.Module):
                 one, self.weight, self.bias, None, None, True, 0.0, self.eps,
                 out=(normal, *statistics),
             )  # fmt: skip
-        return F.relu(output, inplace=True) if self.relu else output
+        return self.activated(output)
 
 
 @contextmanager
@@ -103,13 +114,19 @@ def separate_passes(net: nn.Module, passes: int) -> Iterator[None]:
             layer.passes = 1
 
 
+def on_batch_statistics(net: nn.Module) -> nn.Module:
+    """A copy that normalises by the batch, in evaluation mode; all but its norms is shared."""
+    copy = replace_batch_norms(copy_sharing_weights(net), BatchStatNorm.from_batchnorm)
+    return fuse_relus(copy.eval())
+
+
 def trainable_on_batch_statistics(net: nn.Module) -> tuple[nn.Module, list[nn.Parameter]]:
     """A copy that normalises by the batch, in which γ and β alone are trained; and these.
 
     Raises:
         ValueError: There is no normalisation layer with γ and β.
     """
-    copy = replace_batch_norms(copy_sharing_weights(net), BatchStatNorm.from_batchnorm).eval()
+    copy = on_batch_statistics(net)
     trained = affine_parameters(copy, (BatchStatNorm, *OTHER_NORMS))
     if not trained:
         raise ValueError(

@@ -8,15 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import fx, nn
 
-from rotta.nn.batch_stats import BatchStatNorm
-from rotta.nn.rbn import RobustBatchNorm
+from rotta.nn.relu_norm import ReluNorm
 
-Norm = RobustBatchNorm | BatchStatNorm
-"""Layers that can do the ReLU that follows them."""
 _RELUS = (torch.relu, torch.relu_, F.relu, F.relu_)
 _ADDS = (operator.add, torch.add)
 _ADDS_IN_PLACE = (operator.iadd, "add_")
-_NORMS = (RobustBatchNorm, BatchStatNorm)
 PACKAGES = ("rotta", "torch", "torchvision", "timm")
 
 
@@ -37,6 +33,7 @@ def fuse_relus(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> nn.Modul
         ``net`` itself where there is nothing to fuse.
 
     Example:
+        >>> from rotta.nn.rbn import RobustBatchNorm
         >>> bn = RobustBatchNorm.from_batchnorm(nn.BatchNorm2d(3)).eval()
         >>> fused = fuse_relus(nn.Sequential(bn, nn.ReLU(), nn.Conv2d(3, 4, 1)))
         >>> [name for name, _ in fused.named_children()], bn.relu
@@ -52,13 +49,12 @@ def fuse_relus(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> nn.Modul
     held = {name for name, _ in (*net.named_parameters(), *net.named_buffers())}
     if any(node.op == "get_attr" and node.target not in held for node in graph.nodes):
         return net
-    norms = [module for module in net.modules() if isinstance(module, _NORMS)]
+    norms = [module for module in net.modules() if isinstance(module, ReluNorm)]
     fused = [layer for layer in norms if _absorb_relus(graph, net, layer)]
     for layer in fused:
+        inputs = [call.all_input_nodes[0] for call in _calls(graph, net, layer)]
         layer.relu = True
-        if isinstance(layer, RobustBatchNorm):
-            inputs = [call.all_input_nodes[0] for call in _calls(graph, net, layer)]
-            layer.may_overwrite = all(_is_its_own(each, net) for each in inputs)
+        layer.may_overwrite = all(_is_its_own(each, net) for each in inputs)
     return _in_order_of(net, fx.GraphModule(net, graph)) if fused else net
 
 
@@ -97,7 +93,7 @@ def _steps(net: nn.Module) -> dict[nn.Module, str]:
     return {
         module: name
         for name, module in net.named_modules()
-        if isinstance(module, _NORMS) or is_layer(module, name)
+        if isinstance(module, ReluNorm) or is_layer(module, name)
     }
 
 
@@ -128,7 +124,7 @@ def _note_call(tracer: fx.Tracer, name: str, *inputs: Any, **named: Any) -> fx.P
     return tracer.create_proxy("call_module", name, inputs, named)
 
 
-def _absorb_relus(graph: fx.Graph, net: nn.Module, layer: Norm) -> bool:
+def _absorb_relus(graph: fx.Graph, net: nn.Module, layer: ReluNorm) -> bool:
     """Take out the ReLUs after a layer, if after each of its calls comes one and nothing else."""
     calls = _calls(graph, net, layer)
     after = [list(call.users) for call in calls]

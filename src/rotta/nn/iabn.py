@@ -10,6 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import FunctionCtx
 
 from rotta.nn.moments import channel_moments, instance_moments
+from rotta.nn.relu_norm import before_relu
 from rotta.nn.trained_norm import BatchNorm, TrainedNorm, trained
 
 
@@ -68,13 +69,13 @@ class InstanceAwareNorm(TrainedNorm):
         """Normalise (B, C, …)."""
         values = math.prod(x.shape[2:])
         if values == 1:
-            return self._all_by_the_batch(x)
+            return self.activated(self._all_by_the_batch(x))
         own_var, own_mean = instance_moments(x)
         count = len(x) * values
         batch = self._moved(own_mean, own_var, count) if self.training else self._running()
         own = own_mean, own_var * (values / (values - 1))
         output: Tensor = _InstanceAware.apply(  # type: ignore[no-untyped-call]
-            x, self.weight, self.bias, *own, *batch, self.k, self.eps, self.training
+            x, self.weight, self.bias, *own, *batch, self.k, self.eps, self.training, self.relu
         )
         return output
 
@@ -131,7 +132,8 @@ class _InstanceAware(Function):
         ∂L/∂x = γ·r·∂L/∂y + ∂L/∂μ/n + 2·(x − μ)/(n−1)·∂L/∂u + ∂L/∂M/N + 2·(x − M)/(N−1)·∂L/∂V,
 
     which is γ·r·∂L/∂y + p·x + q with p and q per instance and channel. So each way takes a few
-    passes over (B, C, …); all else is (B, C).
+    passes over (B, C, …); all else is (B, C). Where a ReLU follows, ∂L/∂y is 0 wherever it let
+    nothing through.
     """
 
     @staticmethod
@@ -147,6 +149,7 @@ class _InstanceAware(Function):
         k: float,
         eps: float,
         of_batch: bool,
+        relu: bool,
     ) -> Tensor:
         shape = [1, -1] + [1] * (x.ndim - 2)
         weight, bias = weight.view(shape), bias.view(shape)
@@ -155,22 +158,27 @@ class _InstanceAware(Function):
         mean = _nearest(batch_mean, own_mean, k * (spread / values).sqrt())
         var = _nearest(batch_var, own_var, spread * (k * math.sqrt(2 / (values - 1))))
         inverse = torch.rsqrt(var + eps)
-        ctx.save_for_backward(x, weight, own_mean, batch_mean, batch_var, mean, var, inverse)
-        ctx.k, ctx.eps, ctx.of_batch = k, eps, of_batch  # type: ignore[attr-defined]
         scale = weight * inverse
         shift = torch.addcmul(bias, mean, scale, value=-1)
-        return torch.addcmul(shift, x, scale)
+        output = torch.addcmul(shift, x, scale)
+        after_relu = (output.relu_(),) if relu else ()
+        numbers = own_mean, batch_mean, batch_var, mean, var, inverse
+        ctx.save_for_backward(x, weight, *numbers, *after_relu)
+        ctx.k, ctx.eps, ctx.of_batch = k, eps, of_batch  # type: ignore[attr-defined]
+        return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, own_mean, batch_mean, batch_var, mean, var, inverse = ctx.saved_tensors
+        x, weight, *numbers = ctx.saved_tensors
+        own_mean, batch_mean, batch_var, mean, var, inverse, *after_relu = numbers
+        grad = before_relu(grad, x, *after_relu)
         axes, values = list(range(2, x.ndim)), math.prod(x.shape[2:])
         buffer = grad * x
         g = grad.sum(dim=axes, keepdim=True)
         r_h = torch.addcmul(buffer.sum(dim=axes, keepdim=True), mean, g, value=-1) * inverse
         of_affine = r_h.sum(dim=0).flatten(), g.sum(dim=0).flatten()
         if not ctx.needs_input_grad[0]:
-            return None, *of_affine, *[None] * 7
+            return None, *of_affine, *[None] * 8
         scale = weight * inverse
         of_mean, of_var = -scale * g, scale * inverse * r_h * -0.5
         a, b = (mean - batch_mean).sign(), (var - batch_var).sign()
@@ -188,7 +196,7 @@ class _InstanceAware(Function):
             q = q + (of_batch_mean / count - common * batch_mean)
         # fresh memory costs a CPU as much as a pass over it
         of_x = torch.addcmul(q, x, p, out=buffer).addcmul_(grad, scale)
-        return of_x, *of_affine, *[None] * 7
+        return of_x, *of_affine, *[None] * 8
 
 
 def _nearest(to: Tensor, around: Tensor, reach: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from torch.autograd.function import FunctionCtx
 
 from rotta.nn import norm_cuda
 from rotta.nn.affine import normalised, scaled_and_shifted
+from rotta.nn.relu_norm import before_relu
 
 
 def mixed_norm(
@@ -19,6 +20,7 @@ def mixed_norm(
     mixed: Tensor,
     alpha: float,
     eps: float,
+    relu: bool = False,
 ) -> Tensor:
     """Eq. 3 of RoTTA with μ = (1-α)·μ_g + α·μ_b, σ² likewise, on any device.
 
@@ -30,9 +32,10 @@ def mixed_norm(
         mixed: μ and σ², (2, C); they are functions of ``x``, and count as such.
         alpha: α.
         eps: ε.
+        relu: Whether a ReLU follows.
     """
     output: Tensor = _MixedNorm.apply(  # type: ignore[no-untyped-call]
-        x, weight, bias, batch_mean, mixed, alpha, eps
+        x, weight, bias, batch_mean, mixed, alpha, eps, relu
     )
     return output
 
@@ -70,7 +73,8 @@ class _MixedNorm(Function):
 
         ∂L/∂x = r·(g − α/N·Σg − α/N·r·(x − μ_b)·Σ(g·x̂)),   ∂L/∂γ = Σ(∂L/∂y·x̂),   ∂L/∂β = Σ∂L/∂y
 
-    since μ_b and σ²_b enter with weight α. At α = 1 this is ordinary batch normalisation.
+    since μ_b and σ²_b enter with weight α. At α = 1 this is ordinary batch normalisation. Where a
+    ReLU follows, ∂L/∂y is 0 wherever it let nothing through.
 
     The sums are one call of BatchNorm's own kernel: elementwise operations are several times
     slower.
@@ -86,22 +90,26 @@ class _MixedNorm(Function):
         mixed: Tensor,
         alpha: float,
         eps: float,
+        relu: bool,
     ) -> Tensor:
-        ctx.save_for_backward(x, weight, batch_mean, mixed)
-        ctx.alpha, ctx.eps = alpha, eps  # type: ignore[attr-defined]
         mean, var = mixed.unbind()
-        return normalised(x, mean, var, weight, bias, eps)
+        output = normalised(x, mean, var, weight, bias, eps)
+        after_relu = (output.relu_(),) if relu else ()
+        ctx.save_for_backward(x, weight, batch_mean, mixed, *after_relu)
+        ctx.alpha, ctx.eps = alpha, eps  # type: ignore[attr-defined]
+        return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, batch_mean, mixed = ctx.saved_tensors
+        x, weight, batch_mean, mixed, *after_relu = ctx.saved_tensors
+        grad = before_relu(grad, x, *after_relu)
         mean, var = mixed.unbind()
         scale = torch.rsqrt(var + ctx.eps)
         _, grad_weight, grad_bias = torch.ops.aten.native_batch_norm_backward(
             grad, x, weight, mean, var, mean, scale, False, ctx.eps, [False, True, True]
         )
         if not ctx.needs_input_grad[0]:
-            return None, grad_weight, grad_bias, None, None, None, None
+            return None, grad_weight, grad_bias, *[None] * 5
         # ∂L/∂x = a·∂L/∂y + b·x + c, with a, b, c per channel
         share = ctx.alpha * x.shape[1] / x.numel()
         a = weight * scale
@@ -109,7 +117,7 @@ class _MixedNorm(Function):
         c = -share * a * grad_bias - b * batch_mean
         grad_x = scaled_and_shifted(x, b, c)
         grad_x.addcmul_(grad, a.view([1, -1] + [1] * (x.ndim - 2)))
-        return grad_x, grad_weight, grad_bias, None, None, None, None
+        return grad_x, grad_weight, grad_bias, *[None] * 5
 
 
 class _MovedAndNormalised(Function):

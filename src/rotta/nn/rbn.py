@@ -1,7 +1,6 @@
 """Robust batch normalisation (RoTTA, Sec. 3.2): global statistics that the memory bank moves."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from rotta.nn import norm_cuda
@@ -45,8 +44,6 @@ class RobustBatchNorm(TrainedNorm):
     ) -> None:
         super().__init__(running_mean, running_var, weight, bias, eps)
         self.alpha = float(alpha)
-        self.relu = False  # whether it does the ReLU that follows it, too
-        self.may_overwrite = False  # whether nobody else needs what it normalises
 
     @classmethod
     def from_batchnorm(cls, bn: BatchNorm, alpha: float = 0.05) -> "RobustBatchNorm":
@@ -71,12 +68,11 @@ class RobustBatchNorm(TrainedNorm):
             if torch.is_grad_enabled():
                 # a copy: a layer that is used twice moves its statistics before the backward pass
                 mixed = torch.stack(held)
-                output = mixed_norm(x, self.weight, self.bias, mean, mixed, self.alpha, self.eps)
-                return F.relu(output, inplace=True) if self.relu else output
+                affine = self.weight, self.bias
+                return mixed_norm(x, *affine, mean, mixed, self.alpha, self.eps, self.relu)
         numbers = self.running_mean, self.running_var, self.weight, self.bias
         place = x if self.may_overwrite else None
-        output = normalised(x, *numbers, self.eps, out=place)
-        return F.relu(output, inplace=True) if self.relu else output
+        return self.activated(normalised(x, *numbers, self.eps, out=place))
 
     def _by_kernels(self, x: Tensor) -> Tensor:
         """The same in one or two launches."""

@@ -3,10 +3,12 @@
 import torch
 from torch import Tensor, nn
 
+from rotta.nn.relu_norm import ReluNorm
+
 BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d | nn.SyncBatchNorm
 
 
-class TrainedNorm(nn.Module):
+class TrainedNorm(ReluNorm):
     """Running statistics, γ and β of its own, copied from a trained layer.
 
     Args:

@@ -1,7 +1,6 @@
 """The one network of a pool, which normalises each stream's images by that stream's numbers."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rotta.adapters.logits import logits_of
@@ -46,8 +45,7 @@ class PooledNorm(RobustBatchNorm):
         scale, shift = self.scale_and_shift
         _check_alone(x, len(scale))
         place = x if self.may_overwrite and not torch.is_grad_enabled() else None
-        output = scaled_and_shifted(x, scale, shift, out=place)
-        return F.relu(output, inplace=True) if self.relu else output
+        return self.activated(scaled_and_shifted(x, scale, shift, out=place))
 
     def _moved(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Move statistics towards the batch's, in place, and normalise with them."""
@@ -63,11 +61,11 @@ class PooledNorm(RobustBatchNorm):
         torch._foreach_lerp_([mean, var], [batch_mean, batch_var], self.alpha)
         if torch.is_grad_enabled():
             moved = torch.stack([mean, var])  # a copy: a layer may be used twice
-            output = mixed_norm(together, weight, bias, batch_mean, moved, self.alpha, self.eps)
+            output = mixed_norm(
+                together, weight, bias, batch_mean, moved, self.alpha, self.eps, self.relu
+            )
         else:
-            output = normalised(together, mean, var, weight, bias, self.eps)
-        if self.relu:
-            output = F.relu(output, inplace=True)
+            output = self.activated(normalised(together, mean, var, weight, bias, self.eps))
         return output if streams == 1 else output.view_as(x)
 
 
