@@ -1,10 +1,16 @@
+import copy
+
 import pytest
 import torch
+from torch import fx
 
 from rotta.models import ARCHITECTURES, build
 from rotta.models.classifier import IMAGENET_MEAN
 from rotta.models.resnet import Bottleneck
 from rotta.models.wide_resnet import WideResNet
+from rotta.nn.fusion import fuse_relus
+from rotta.nn.rbn import RobustBatchNorm
+from rotta.nn.surgery import replace_batch_norms
 
 PARAMETERS = [
     # in millions, as the papers and torchvision state them
@@ -57,6 +63,32 @@ def test_normalisation_is_inside() -> None:
     assert model.normalise(mean).abs().max() < 1e-6
     x = torch.rand(1, 3, 8, 8)
     assert torch.equal(build("wrn-10-1", 3).normalise(x), x)
+
+
+def test_colours_that_are_used_as_they_are_cost_no_pass_until_a_file_brings_others() -> None:
+    model = build("wrn-10-1", 3)
+    x = torch.rand(1, 3, 8, 8)
+    assert model.normalise(x) is x
+    assert model.normalise(x.half()).dtype == torch.float32, "the network's, as ever"
+    brought = {**model.state_dict(), "sigma": torch.full((1, 3, 1, 1), 0.5)}
+    model.load_state_dict(brought)
+    assert torch.equal(model.normalise(x), x * 2)
+
+
+@pytest.mark.parametrize("number", ["mu", "sigma"])
+def test_a_traced_network_asks_for_its_colours_anew_each_time(number: str) -> None:
+    """What was true of the numbers when it was traced must not outlive them."""
+    net = build("wrn-10-1", 3, seed=0).eval()
+    traced = fuse_relus(replace_batch_norms(copy.deepcopy(net), RobustBatchNorm.from_batchnorm))
+    assert isinstance(traced, fx.GraphModule)
+    x = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        before = net(x)
+        torch.testing.assert_close(traced(x), before)
+        for model in (net, traced):
+            model.get_buffer(number).fill_(0.5)
+        assert not torch.allclose(net(x), before)
+        torch.testing.assert_close(traced(x), net(x))
 
 
 def test_same_seed_same_weights_and_global_randomness_untouched() -> None:
