@@ -25,9 +25,9 @@ format: .venv/development
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build src/rotta/nn/native/*.so
 
-.venv/runtime: pyproject.toml constraints.txt
+.venv/runtime: pyproject.toml setup.py constraints.txt $(wildcard src/rotta/nn/native/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' || \
 	  { echo 'rotta needs Python 3.11.4 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)'; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

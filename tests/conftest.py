@@ -10,6 +10,7 @@ from hypothesis import settings
 from rotta.datasets import digits
 from rotta.datasets.arrays import Pixels
 from rotta.datasets.digit_views import moved_views
+from rotta.nn import native
 
 # One thread: two test processes with two each would wait for each other on two cores; forked ones
 # cannot use OpenMP's threads at all, and their sums are compared with ours, bit by bit.
@@ -56,3 +57,14 @@ def local_ray() -> Iterator[None]:
     )
     yield
     ray.shutdown()
+
+
+@pytest.fixture(params=["our kernels", "PyTorch's kernels"])
+def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Normalise on a CPU by our kernels, then by PyTorch's, as where ours were not compiled."""
+    way = str(request.param)
+    if way == "PyTorch's kernels":
+        monkeypatch.setattr(native, "library", lambda: None)
+    elif native.library() is None:
+        pytest.skip("kernels for CPUs were not compiled: needs a C compiler")
+    return way

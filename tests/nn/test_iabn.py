@@ -152,6 +152,28 @@ def test_gradients_are_those_of_soft_shrinkage(
     assert all(torch.allclose(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
+@pytest.mark.usefixtures("each_way")
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("shape", [(6, 5, 5, 4), (3, 20, 9, 9), (1, 16, 4, 4)])
+def test_single_precision_is_double_precision_rounded(
+    shape: tuple[int, ...], training: bool, relu: bool
+) -> None:
+    """The one goes by kernels for CPUs, where there are any, the other never does."""
+    x, upstream = unlike_instances(*shape), draws(*shape, seed=8)
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        layer = layer_for(shape[1]).to(dtype).train(training)
+        layer.relu = relu
+        given = x.to(dtype, memory_format=torch.channels_last, copy=True).requires_grad_()
+        output = layer(given)
+        wanted = [given, layer.weight, layer.bias]
+        gradients = torch.autograd.grad(output, wanted, upstream.to(dtype))
+        results.append([output, layer.running_mean, layer.running_var, *gradients])
+    for single, double in zip(*results, strict=True):
+        torch.testing.assert_close(single.double(), double, rtol=1e-3, atol=1e-3)
+
+
 def test_a_layer_that_is_used_twice_learns_from_both() -> None:
     """The running statistics have moved on before the first use is taken back."""
     layer, x = layer_for().train(), unlike_instances(6, 3, 5, 4)

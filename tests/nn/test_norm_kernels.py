@@ -1,34 +1,53 @@
-"""The kernels beside the plain formula in float64; they need a GPU, or Triton's interpreter."""
+"""The kernels beside the plain formula in float64: those for CPUs, and those for CUDA.
+
+The latter need a GPU, or Triton's interpreter; the former are compiled with the package.
+"""
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import NamedTuple
 
 import pytest
 import torch
 from torch import Tensor
 
-from rotta.nn import norm_cuda
+from rotta.nn import native, norm_cpu, norm_cuda
+from rotta.nn.own_kernels import NormKernels
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
 ON_A_GPU = torch.cuda.is_available() and not INTERPRETED
 
-pytestmark = [
+for_cuda = (
     pytest.mark.skipif(not (ON_A_GPU or INTERPRETED), reason="needs a CUDA device"),
     pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton"),
-]
+)
 on_a_gpu = pytest.mark.skipif(not ON_A_GPU, reason="needs a CUDA device")
+no_bfloat16 = pytest.mark.skipif(INTERPRETED, reason="the interpreter has no bfloat16")
+compiled = pytest.mark.skipif(
+    native.library() is None, reason="kernels for CPUs were not compiled: needs a C compiler"
+)
 
+
+class Kind(NamedTuple):
+    """Which kernels, where, and what they normalise."""
+
+    kernels: NormKernels
+    device: str
+    dtype: torch.dtype
+
+
+CUDA = [Kind(norm_cuda, DEVICE, dtype) for dtype in (torch.float32, torch.float16, torch.bfloat16)]
 DTYPES = [
-    torch.float32,
-    torch.float16,
-    pytest.param(
-        torch.bfloat16,
-        marks=pytest.mark.skipif(INTERPRETED, reason="the interpreter has no bfloat16"),
-    ),
+    pytest.param(CUDA[0], marks=for_cuda, id="cuda-float32"),
+    pytest.param(CUDA[1], marks=for_cuda, id="cuda-float16"),
+    pytest.param(CUDA[2], marks=(*for_cuda, no_bfloat16), id="cuda-bfloat16"),
 ]
+CPU = pytest.param(Kind(norm_cpu, "cpu", torch.float32), marks=compiled, id="cpu")
+ALL = [*DTYPES, CPU]
+SINGLE = [DTYPES[0], CPU]
 SHAPES = [
     (1, 1),
     (7, 1),
@@ -49,6 +68,8 @@ SHAPES = [
     (129, 640),
     (9, 1024, 7, 7),
     (2, 9000),
+    (1, 7, 1, 1),
+    (3, 31, 2, 1),
 ]
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
 ALPHA, EPS = 0.3, 1e-5
@@ -64,13 +85,15 @@ class Case:
     weight: Tensor
     bias: Tensor
     upstream: Tensor
+    kernels: NormKernels
 
     @property
     def share(self) -> float:
         return ALPHA * self.x.shape[1] / self.x.numel()
 
 
-def case(shape: tuple[int, ...], dtype: torch.dtype = torch.float32, seed: int = 0) -> Case:
+def case(shape: tuple[int, ...], kind: Kind, seed: int = 0) -> Case:
+    kernels, device, dtype = kind
     draws = torch.Generator().manual_seed(seed)
 
     def draw(*size: int) -> Tensor:
@@ -79,12 +102,13 @@ def case(shape: tuple[int, ...], dtype: torch.dtype = torch.float32, seed: int =
     channels = shape[1]
     x = draw(*shape) * 2 + draw(channels).view(1, -1, *[1] * (len(shape) - 2))
     return Case(
-        innermost(x.to(DEVICE, dtype)),
-        draw(channels).to(DEVICE),
-        draw(channels).exp().to(DEVICE),
-        draw(channels).to(DEVICE),
-        draw(channels).to(DEVICE),
-        innermost(draw(*shape).to(DEVICE, dtype)),
+        innermost(x.to(device, dtype)),
+        draw(channels).to(device),
+        draw(channels).exp().to(device),
+        draw(channels).to(device),
+        draw(channels).to(device),
+        innermost(draw(*shape).to(device, dtype)),
+        kernels,
     )
 
 
@@ -95,14 +119,14 @@ def innermost(x: Tensor) -> Tensor:
 def moved(given: Case, relu: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Output, what is saved, and the new statistics."""
     mean, var = given.mean.clone(), given.var.clone()
-    y, saved = norm_cuda.move_and_normalise(
+    y, saved = given.kernels.move_and_normalise(
         given.x, mean, var, given.weight, given.bias, ALPHA, EPS, relu
     )
     return y, saved, mean, var
 
 
 def gradients(given: Case, saved: Tensor, relu: bool) -> tuple[Tensor, Tensor, Tensor]:
-    of_x, of_weight, of_bias = norm_cuda.backward(
+    of_x, of_weight, of_bias = given.kernels.backward(
         given.upstream, given.x, given.weight, given.bias, saved, given.share, relu, True
     )
     assert of_x is not None
@@ -129,33 +153,33 @@ def assert_close(ours: Tensor, theirs: Tensor, tolerance: float, size: float = 1
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_with_given_statistics(shape: tuple[int, ...], dtype: torch.dtype, relu: bool) -> None:
-    given = case(shape, dtype)
+def test_with_given_statistics(shape: tuple[int, ...], kind: Kind, relu: bool) -> None:
+    given = case(shape, kind)
     statistics = given.mean, given.var, given.weight, given.bias
     before = [tensor.clone() for tensor in (given.x, *statistics)]
-    y = norm_cuda.normalise(given.x, *statistics, EPS, relu)
+    y = given.kernels.normalise(given.x, *statistics, EPS, relu)
     expected = plain(given.x.double(), *(tensor.double() for tensor in statistics))
-    assert_close(y, expected.relu() if relu else expected, TOLERANCE[dtype])
-    assert (y.dtype, y.stride()) == (dtype, given.x.stride())
+    assert_close(y, expected.relu() if relu else expected, TOLERANCE[kind.dtype])
+    assert (y.dtype, y.stride()) == (kind.dtype, given.x.stride())
     for tensor, old in zip((given.x, *statistics), before, strict=True):
         assert torch.equal(tensor, old)
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_with_moved_statistics(shape: tuple[int, ...], dtype: torch.dtype, relu: bool) -> None:
-    given = case(shape, dtype)
+def test_with_moved_statistics(shape: tuple[int, ...], kind: Kind, relu: bool) -> None:
+    given = case(shape, kind)
     x = given.x.double().requires_grad_()
     weight, bias = (p.double().requires_grad_() for p in (given.weight, given.bias))
     mean, var = plainly_moved(x, given.mean.double(), given.var.double())
     expected = plain(x, mean, var, weight, bias)
 
     y, saved, new_mean, new_var = moved(given, relu)
-    assert_close(y, expected.relu() if relu else expected, TOLERANCE[dtype])
-    assert (y.dtype, y.stride()) == (dtype, given.x.stride())
+    assert_close(y, expected.relu() if relu else expected, TOLERANCE[kind.dtype])
+    assert (y.dtype, y.stride()) == (kind.dtype, given.x.stride())
     assert_close(new_mean, mean, 1e-5)
     assert_close(new_var, var, 1e-5)
     batch_mean = given.x.double().transpose(0, 1).flatten(1).mean(1)
@@ -165,42 +189,44 @@ def test_with_moved_statistics(shape: tuple[int, ...], dtype: torch.dtype, relu:
     upstream = given.upstream.double() * (y > 0) if relu else given.upstream.double()
     wanted = torch.autograd.grad(expected, (x, weight, bias), upstream)
     of_x, of_weight, of_bias = gradients(given, saved, relu)
-    assert (of_x.dtype, of_x.stride()) == (dtype, given.x.stride())
-    assert_close(of_x, wanted[0], TOLERANCE[dtype])
+    assert (of_x.dtype, of_x.stride()) == (kind.dtype, given.x.stride())
+    assert_close(of_x, wanted[0], TOLERANCE[kind.dtype])
     size = (x.numel() / x.shape[1]) ** 0.5  # of a sum whose terms have any sign
     assert_close(of_weight, wanted[1], 2e-5, size)
     assert_close(of_bias, wanted[2], 2e-5, size)
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("passes", [1, 2, 32])
 @pytest.mark.parametrize("shape", [(1, 3), (7, 1), (5, 3, 7, 9), (16, 33, 8, 8)], ids=str)
 def test_passes_by_their_own_statistics(
-    shape: tuple[int, ...], passes: int, dtype: torch.dtype, relu: bool
+    shape: tuple[int, ...], passes: int, kind: Kind, relu: bool
 ) -> None:
-    given = [case(shape, dtype, seed) for seed in range(passes)]
+    given = [case(shape, kind, seed) for seed in range(passes)]
     weight, bias = given[0].weight, given[0].bias
     x = innermost(torch.cat([each.x + 5 * i for i, each in enumerate(given)]))
-    y = norm_cuda.normalise_passes(x, passes, weight, bias, EPS, relu)
+    y = kind.kernels.normalise_passes(x, passes, weight, bias, EPS, relu)
     axes = [axis for axis in range(x.ndim) if axis != 1]
     expected = []
     for one in x.double().chunk(passes):
         var, mean = torch.var_mean(one, axes, correction=0)
         expected.append(plain(one, mean, var, weight.double(), bias.double()))
     wanted = torch.cat(expected)
-    # a mean far from 0 leaves fewer digits of what is around it
-    assert_close(y, wanted.relu() if relu else wanted, max(TOLERANCE[dtype], 1e-4), 5.0)
-    assert (y.dtype, y.stride()) == (dtype, x.stride())
+    # a mean far from 0 leaves fewer digits of what is around it; of scale and shift fewer still
+    size = 50.0 if kind.kernels is norm_cpu else 5.0
+    assert_close(y, wanted.relu() if relu else wanted, max(TOLERANCE[kind.dtype], 1e-4), size)
+    assert (y.dtype, y.stride()) == (kind.dtype, x.stride())
 
 
+@pytest.mark.parametrize("kind", SINGLE)
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("shape", [(1, 3), (70000, 33), (64, 160, 8, 8)], ids=str)
-def test_parameters_alone(shape: tuple[int, ...], relu: bool) -> None:
-    given = case(shape)
+def test_parameters_alone(shape: tuple[int, ...], relu: bool, kind: Kind) -> None:
+    given = case(shape, kind)
     _, saved, _, _ = moved(given, relu)
     _, *wanted = gradients(given, saved, relu)
-    of_x, *found = norm_cuda.backward(
+    of_x, *found = given.kernels.backward(
         given.upstream, given.x, given.weight, given.bias, saved, given.share, relu, False
     )
     assert of_x is None
@@ -208,9 +234,10 @@ def test_parameters_alone(shape: tuple[int, ...], relu: bool) -> None:
         assert torch.equal(ours, theirs)
 
 
+@pytest.mark.parametrize("kind", SINGLE)
 @pytest.mark.parametrize("layout", ["contiguous", "gaps", "expanded", "float64"])
-def test_gradients_come_in_any_layout_and_dtype(layout: str) -> None:
-    given = case((6, 20, 5, 5))
+def test_gradients_come_in_any_layout_and_dtype(layout: str, kind: Kind) -> None:
+    given = case((6, 20, 5, 5), kind)
     _, saved, _, _ = moved(given, True)
     if layout == "expanded":
         given.upstream = given.upstream[:1, :, :1, :1].expand_as(given.x).clone()
@@ -228,9 +255,10 @@ def test_gradients_come_in_any_layout_and_dtype(layout: str) -> None:
         assert ours.dtype == torch.float32
 
 
-def test_relu_is_undone_where_it_acted() -> None:
+@pytest.mark.parametrize("kind", SINGLE)
+def test_relu_is_undone_where_it_acted(kind: Kind) -> None:
     """A gradient that arrives only where ReLU gave nothing must vanish, to the last bit."""
-    given = case((64, 160, 16, 16))
+    given = case((64, 160, 16, 16), kind)
     y, saved, _, _ = moved(given, True)
     given.upstream = (y == 0).float()
     assert 0.1 < given.upstream.mean().item() < 0.9
@@ -238,20 +266,22 @@ def test_relu_is_undone_where_it_acted() -> None:
         assert torch.count_nonzero(gradient) == 0
 
 
-def test_what_is_not_a_number_stays_visible() -> None:
-    given = case((40, 16))
+@pytest.mark.parametrize("kind", SINGLE)
+def test_what_is_not_a_number_stays_visible(kind: Kind) -> None:
+    given = case((40, 16), kind)
     given.x[3, 5] = float("nan")
-    y = norm_cuda.normalise(given.x, given.mean, given.var, given.weight, given.bias, EPS, True)
+    y = given.kernels.normalise(given.x, given.mean, given.var, given.weight, given.bias, EPS, True)
     assert torch.isnan(y).nonzero().tolist() == [[3, 5]]
     _, _, mean, var = moved(given, True)
     assert torch.isnan(mean).nonzero().tolist() == [[5]]
     assert torch.isnan(var).nonzero().tolist() == [[5]]
 
 
+@pytest.mark.parametrize("kind", SINGLE)
 @pytest.mark.parametrize("shape", [(70000, 16), (300, 3), (64, 160, 16, 16)], ids=str)
-def test_a_small_variance_around_a_large_mean(shape: tuple[int, ...]) -> None:
+def test_a_small_variance_around_a_large_mean(shape: tuple[int, ...], kind: Kind) -> None:
     """The mean of squares less the square of the mean would be off by a hundred times."""
-    given = case(shape)
+    given = case(shape, kind)
     given.x = 1000 + given.x * 0.01
     given.mean.fill_(1000)
     given.var.fill_(0)
@@ -264,9 +294,9 @@ def test_a_small_variance_around_a_large_mean(shape: tuple[int, ...]) -> None:
     assert not torch.equal(saved[0], mean)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_equal_inputs_give_equal_bits(dtype: torch.dtype) -> None:
-    given = case((64, 160, 16, 16), dtype)
+@pytest.mark.parametrize("kind", ALL)
+def test_equal_inputs_give_equal_bits(kind: Kind) -> None:
+    given = case((64, 160, 16, 16), kind)
     first, second = moved(given, True), moved(given, True)
     assert torch.equal(first[0], second[0])
     assert torch.equal(first[1][:3], second[1][:3])
@@ -281,7 +311,7 @@ def test_equal_inputs_give_equal_bits(dtype: torch.dtype) -> None:
 @on_a_gpu
 def test_every_program_sees_the_statistics_from_before() -> None:
     """Whoever starts late must not move what the first one has moved already."""
-    given = case((64, 32, 64, 64))
+    given = case((64, 32, 64, 64), CUDA[0])
     given.mean.fill_(1e4)
     y, saved, _, _ = moved(given, False)
     shape = [1, -1, 1, 1]
@@ -294,9 +324,9 @@ def test_every_program_sees_the_statistics_from_before() -> None:
 
 
 @on_a_gpu
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_replayed_graph_is_the_direct_call(dtype: torch.dtype) -> None:
-    given, later = case((64, 160, 8, 8), dtype), case((64, 160, 8, 8), dtype, seed=1)
+@pytest.mark.parametrize("kind", DTYPES)
+def test_a_replayed_graph_is_the_direct_call(kind: Kind) -> None:
+    given, later = case((64, 160, 8, 8), kind), case((64, 160, 8, 8), kind, seed=1)
     moved(given, True)  # compiles
     _, saved, _, _ = moved(given, True)
     gradients(given, saved, True)
@@ -322,7 +352,7 @@ def _no_waiting_for_the_gpu() -> Iterator[None]:
 @on_a_gpu
 @pytest.mark.usefixtures("_no_waiting_for_the_gpu")
 def test_nothing_waits_for_the_gpu() -> None:
-    given = case((64, 160, 8, 8))
+    given = case((64, 160, 8, 8), CUDA[0])
     _, saved, _, _ = moved(given, True)
     gradients(given, saved, True)
     torch.cuda.set_sync_debug_mode("error")

@@ -45,6 +45,31 @@ def test_value_and_gradients_are_the_formulas(shape: tuple[int, ...], alpha: flo
         assert torch.allclose(ours, theirs)
 
 
+@pytest.mark.usefixtures("each_way")
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("shape", [(6, 5), (1, 3), (8, 7, 5, 5), (16, 32, 16, 16)])
+def test_single_precision_is_the_formulas_rounded(shape: tuple[int, ...], relu: bool) -> None:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(shape, generator=generator) * 3 + 1
+    x = x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
+    upstream = torch.randn(shape, generator=generator)
+    exact, layer = layer_for(shape[1], 0.3), layer_for(shape[1], 0.3).float()
+    layer.relu = relu
+    inputs = [x.double().requires_grad_(), exact.weight, exact.bias]
+    expected = plain(exact, inputs[0])
+    predicted = layer.eval()(x)
+    output = layer.train()(x.requires_grad_())
+    passed = upstream * (output > 0) if relu else upstream
+    wanted = torch.autograd.grad(expected, inputs, passed.double())
+    found = torch.autograd.grad(output, [x, layer.weight, layer.bias], upstream)
+    stored = exact.running_mean, exact.running_var, exact.weight, exact.bias
+    by_stored = torch.nn.functional.batch_norm(inputs[0], *stored)
+    outputs = (theirs.relu() if relu else theirs for theirs in (expected, by_stored))
+    theirs_all, ours_all = [*outputs, *wanted], [output, predicted, *found]
+    for ours, theirs in zip(ours_all, theirs_all, strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=1e-4, atol=1e-3)
+
+
 def test_gradcheck() -> None:
     """The backward differentiates what the forward computes when statistics follow the input."""
     x = torch.randn(4, 2, 3, 3, dtype=torch.float64, requires_grad=True)

@@ -14,6 +14,8 @@ from rotta.nn.iabn import InstanceAwareNorm
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.relu_norm import ReluNorm, before_relu
 
+pytestmark = pytest.mark.usefixtures("each_way")
+
 LAYERS: dict[str, Callable[[nn.BatchNorm2d], ReluNorm]] = {
     "rbn": RobustBatchNorm.from_batchnorm,
     "batch": BatchStatNorm.from_batchnorm,

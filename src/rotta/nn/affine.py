@@ -1,53 +1,22 @@
 """Scale and shift of each channel: what normalisation comes to once its statistics are known."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-_MANY = 1 << 16  # values in which a few calls for scale and shift do not show
-
-
-def normalised(
-    x: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    eps: float,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """γ·(x − μ)/√(σ² + ε) + β by given statistics.
-
-    Args:
-        x: (B, C, …).
-        mean: μ, (C,).
-        var: σ², (C,).
-        weight: γ, (C,).
-        bias: β, (C,).
-        eps: ε.
-        out: ``x``, if it may be overwritten; where that is no faster, it is not.
-
-    Example:
-        >>> x, two = torch.full((1, 1, 1, 1), 5.0), torch.tensor([2.0])
-        >>> normalised(x, mean=two, var=two * 2, weight=two, bias=two, eps=0.0).item()
-        5.0
-    """
-    if torch.is_grad_enabled() or not is_plain_faster(x, weight):
-        return F.batch_norm(x, mean, var, weight, bias, eps=eps)
-    scale = weight / (var + eps).sqrt()
-    return scaled_and_shifted(x, scale, torch.addcmul(bias, mean, scale, value=-1), out=out)
+from rotta.nn import norm_cpu
+from rotta.nn.relu_norm import before_relu
 
 
 def scaled_and_shifted(
-    x: Tensor, scale: Tensor, shift: Tensor, *, out: Tensor | None = None
+    x: Tensor, scale: Tensor, shift: Tensor, *, relu: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """``scale·x + shift`` in one pass; no gradient.
+    """``scale·x + shift``, and ReLU of it if wanted, in one pass where that is known; no gradient.
 
     Args:
         x: (B, C, …).
         scale: Of each channel, (C,), or of those of each image, (B, C).
         shift: Likewise.
+        relu: Whether to apply ReLU.
         out: ``x``, if it may be overwritten; where that is no faster, it is not.
 
     Example:
@@ -55,27 +24,85 @@ def scaled_and_shifted(
         >>> scaled_and_shifted(x, torch.tensor([2.0, 3.0]), torch.tensor([0.0, 1.0])).flatten()
         tensor([2., 4.])
     """
-    if scale.ndim == 1 and not _lie_alike(x, scale):
+    if norm_cpu.usable(x) and scale.dtype == x.dtype:
+        return norm_cpu.scaled_and_shifted(x, scale.contiguous(), shift.contiguous(), relu, out)
+    if scale.ndim == 1:
         zeros, ones = torch.zeros_like(scale), torch.ones_like(scale)
-        return torch.batch_norm(x, scale, shift, zeros, ones, False, 0.0, 0.0, False)
-    shape = *scale.shape, *[1] * (x.ndim - 2)
-    return torch.addcmul(shift.view(shape), x, scale.view(shape), out=out)
+        result = torch.batch_norm(x, scale, shift, zeros, ones, False, 0.0, 0.0, False)
+    else:
+        shape = *scale.shape, *[1] * (x.ndim - 2)
+        result = torch.addcmul(shift.view(shape), x, scale.view(shape), out=out)
+    return result.relu_() if relu else result
 
 
-def is_plain_faster(x: Tensor, numbers: Tensor) -> bool:
-    """Whether plain arithmetic normalises (B, C, …) faster than BatchNorm's kernel does.
+class OwnGradients:
+    """Gradients of :func:`scaled_and_shifted` where each image has its own numbers.
 
     Args:
-        x: To be normalised.
-        numbers: Of its channels, (C,).
+        grad: ∂L/∂y, (B, C, …).
+        x: What went in, (B, C, …).
+        scale: As it was, (B, C, 1, …).
+        shift: Likewise.
+        relu: Whether there was a ReLU.
+        after_relu: What came out, if :func:`must_keep_output` says that it is needed.
+
+    Example:
+        >>> x, ones = torch.tensor([[[3.0, -1.0]]]), torch.ones(1, 1, 1)
+        >>> gradients = OwnGradients(torch.ones_like(x), x, ones, 0 * ones, False)
+        >>> [each.item() for each in gradients.sums(centre=ones)]
+        [0.0, 2.0]
     """
-    return x.numel() >= _MANY and _lie_alike(x, numbers)
+
+    def __init__(
+        self,
+        grad: Tensor,
+        x: Tensor,
+        scale: Tensor,
+        shift: Tensor,
+        relu: bool,
+        after_relu: Tensor | None = None,
+    ) -> None:
+        self._x, self._scale, self._shift, self._relu = x, scale, shift, relu
+        self._by_kernels = norm_cpu.usable(x)
+        if self._by_kernels:
+            self._grad = norm_cpu.laid_out_as(x, grad)
+        else:
+            self._grad = before_relu(grad, x, after_relu)
+
+    def sums(self, centre: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ g·(x − centre) and Σ g over each instance, (B, C, 1, …), g being ∂L/∂y before a ReLU.
+
+        Args:
+            centre: (B, C, 1, …).
+        """
+        if self._by_kernels:
+            numbers = self._flat(self._scale, self._shift, centre)
+            sums = norm_cpu.gradient_sums(self._grad, self._x, *numbers, relu=self._relu)
+            of_scale, of_shift = (each.view_as(self._scale) for each in sums)
+            return of_scale, of_shift
+        axes = list(range(2, self._x.ndim))
+        g = self._grad.sum(dim=axes, keepdim=True)
+        with_x = (self._grad * self._x).sum(dim=axes, keepdim=True)
+        return torch.addcmul(with_x, centre, g, value=-1), g
+
+    def of_x(self, slope: Tensor, offset: Tensor) -> Tensor:
+        """``scale·g + slope·x + offset``, (B, C, …).
+
+        Args:
+            slope: (B, C, 1, …).
+            offset: Likewise.
+        """
+        if self._by_kernels:
+            numbers = self._flat(self._scale, self._shift, slope, offset)
+            return norm_cpu.gradient(self._grad, self._x, *numbers, relu=self._relu)
+        return torch.addcmul(offset, self._x, slope).addcmul_(self._grad, self._scale)
+
+    def _flat(self, *numbers: Tensor) -> tuple[Tensor, ...]:
+        """As the kernels want them, (B, C)."""
+        shape = self._x.shape[:2]
+        return tuple(each.flatten(1).expand(shape).contiguous() for each in numbers)
 
 
-def _lie_alike(x: Tensor, numbers: Tensor) -> bool:
-    """Whether numbers of channels lie in a CPU's memory as the values that they are for.
-
-    Then plain arithmetic takes half the time of BatchNorm's kernel, otherwise several times that.
-    """
-    innermost = x.device.type == "cpu" and x.ndim == 4 and x.stride(1) == 1
-    return innermost and x.dtype == numbers.dtype
+def must_keep_output(x: Tensor) -> bool:
+    """Whether what came out is needed to know what a ReLU let through; our kernels ask ``x``."""
+    return not norm_cpu.usable(x)

@@ -7,11 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rotta.nn import norm_cuda
-from rotta.nn.affine import is_plain_faster, normalised
+from rotta.nn import norm_cpu
 from rotta.nn.fusion import fuse_relus
-from rotta.nn.mixed_norm import mixed_norm
-from rotta.nn.moments import channel_moments
+from rotta.nn.mixed_norm import moved_and_normalised
+from rotta.nn.own_kernels import kernels_for
 from rotta.nn.relu_norm import ReluNorm
 from rotta.nn.surgery import (
     OTHER_NORMS,
@@ -59,27 +58,33 @@ class BatchStatNorm(ReluNorm):
         affine = self.weight, self.bias
         if x.numel() == x.shape[1]:
             output = self.bias.view(1, -1, *[1] * (x.ndim - 2)) + 0 * x
-        elif is_plain_faster(x, self.weight):
-            var, mean = channel_moments(x)
-            if torch.is_grad_enabled():
-                numbers = mean, torch.stack([mean, var])
-                return mixed_norm(x, *affine, *numbers, alpha=1.0, eps=self.eps, relu=self.relu)
-            place = x if self.may_overwrite else None
-            output = normalised(x, mean, var, *affine, self.eps, out=place)
+        elif norm_cpu.usable(x):  # CUDA's are worth it where graphs are recorded, which is not here
+            return self._by_kernels(x)
         else:
             output = F.batch_norm(x, None, None, *affine, training=True, eps=self.eps)
         return self.activated(output)
+
+    def _by_kernels(self, x: Tensor) -> Tensor:
+        affine = self.weight, self.bias
+        if torch.is_grad_enabled():
+            nothing = torch.zeros_like(self.weight, requires_grad=False)
+            moved = nothing, nothing.clone()  # all the way to the batch's own
+            return moved_and_normalised(x, *affine, *moved, 1.0, self.eps, self.relu)
+        var, mean = norm_cpu.channel_moments(x)
+        place = x if self.may_overwrite else None
+        return norm_cpu.normalise(x, mean, var, *affine, self.eps, self.relu, place)
 
     @torch.no_grad()
     def _each_pass(self, x: Tensor) -> Tensor:
         """Statistics of each of the passes that (P · B, C, …) holds one after the other.
 
-        On CUDA all at once; else a call of the framework's kernel for each: one set of its
-        operations for all took ten times as long.
+        By kernels of our own if there are any; else a call of the framework's kernel for each: one
+        set of its operations for all took ten times as long.
         """
-        if norm_cuda.usable(x):
+        kernels = kernels_for(x)
+        if kernels is not None:
             affine = self.weight, self.bias
-            return norm_cuda.normalise_passes(x, self.passes, *affine, self.eps, self.relu)
+            return kernels.normalise_passes(x, self.passes, *affine, self.eps, self.relu)
         output = torch.empty_like(x)
         statistics = torch.empty_like(self.weight), torch.empty_like(self.weight)
         for one, normal in zip(x.chunk(self.passes), output.chunk(self.passes), strict=True):

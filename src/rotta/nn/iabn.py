@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import FunctionCtx
+from torch.autograd.function import FunctionCtx, once_differentiable
 
+from rotta.nn.affine import OwnGradients, must_keep_output, scaled_and_shifted
 from rotta.nn.moments import channel_moments, instance_moments
-from rotta.nn.relu_norm import before_relu
 from rotta.nn.trained_norm import BatchNorm, TrainedNorm, trained
 
 
@@ -160,26 +160,25 @@ class _InstanceAware(Function):
         inverse = torch.rsqrt(var + eps)
         scale = weight * inverse
         shift = torch.addcmul(bias, mean, scale, value=-1)
-        output = torch.addcmul(shift, x, scale)
-        after_relu = (output.relu_(),) if relu else ()
-        numbers = own_mean, batch_mean, batch_var, mean, var, inverse
+        output = scaled_and_shifted(x, scale.flatten(1), shift.flatten(1), relu=relu)
+        numbers = own_mean, batch_mean, batch_var, mean, var, inverse, shift
+        after_relu = (output,) if relu and must_keep_output(x) else ()
         ctx.save_for_backward(x, weight, *numbers, *after_relu)
-        ctx.k, ctx.eps, ctx.of_batch = k, eps, of_batch  # type: ignore[attr-defined]
+        ctx.k, ctx.eps, ctx.of_batch, ctx.relu = k, eps, of_batch, relu  # type: ignore[attr-defined]
         return output
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, *numbers = ctx.saved_tensors
-        own_mean, batch_mean, batch_var, mean, var, inverse, *after_relu = numbers
-        grad = before_relu(grad, x, *after_relu)
-        axes, values = list(range(2, x.ndim)), math.prod(x.shape[2:])
-        buffer = grad * x
-        g = grad.sum(dim=axes, keepdim=True)
-        r_h = torch.addcmul(buffer.sum(dim=axes, keepdim=True), mean, g, value=-1) * inverse
+        own_mean, batch_mean, batch_var, mean, var, inverse, shift, *after_relu = numbers
+        scale, values = weight * inverse, math.prod(x.shape[2:])
+        gradients = OwnGradients(grad, x, scale, shift, ctx.relu, *after_relu)
+        h, g = gradients.sums(mean)
+        r_h = h * inverse
         of_affine = r_h.sum(dim=0).flatten(), g.sum(dim=0).flatten()
         if not ctx.needs_input_grad[0]:
             return None, *of_affine, *[None] * 8
-        scale = weight * inverse
         of_mean, of_var = -scale * g, scale * inverse * r_h * -0.5
         a, b = (mean - batch_mean).sign(), (var - batch_var).sign()
         of_own_mean, of_own_var = a.abs() * of_mean, b.abs() * of_var
@@ -194,9 +193,7 @@ class _InstanceAware(Function):
             common = of_batch_var.sum(dim=0, keepdim=True) * (2 / (count - 1))
             p = p + common
             q = q + (of_batch_mean / count - common * batch_mean)
-        # fresh memory costs a CPU as much as a pass over it
-        of_x = torch.addcmul(q, x, p, out=buffer).addcmul_(grad, scale)
-        return of_x, *of_affine, *[None] * 8
+        return gradients.of_x(p, q), *of_affine, *[None] * 8
 
 
 def _nearest(to: Tensor, around: Tensor, reach: Tensor) -> Tensor:

@@ -3,12 +3,13 @@
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import FunctionCtx
+from torch.autograd.function import FunctionCtx, once_differentiable
 
-from rotta.nn import norm_cuda
-from rotta.nn.affine import normalised, scaled_and_shifted
+from rotta.nn.affine import scaled_and_shifted
+from rotta.nn.own_kernels import kernels_for
 from rotta.nn.relu_norm import before_relu
 
 
@@ -50,10 +51,10 @@ def moved_and_normalised(
     eps: float,
     relu: bool,
 ) -> Tensor:
-    """Move the statistics and normalise with them, by the kernels of :mod:`norm_cuda`.
+    """Move the statistics and normalise with them, by kernels of our own.
 
     Args:
-        x: As :func:`rotta.nn.norm_cuda.usable` wants it.
+        x: One for which there are some, see :mod:`rotta.nn.own_kernels`.
         weight: γ, (C,).
         bias: β, (C,).
         running_mean: μ_g, (C,); changed.
@@ -93,13 +94,14 @@ class _MixedNorm(Function):
         relu: bool,
     ) -> Tensor:
         mean, var = mixed.unbind()
-        output = normalised(x, mean, var, weight, bias, eps)
+        output = F.batch_norm(x, mean, var, weight, bias, eps=eps)
         after_relu = (output.relu_(),) if relu else ()
         ctx.save_for_backward(x, weight, batch_mean, mixed, *after_relu)
         ctx.alpha, ctx.eps = alpha, eps  # type: ignore[attr-defined]
         return output
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, batch_mean, mixed, *after_relu = ctx.saved_tensors
         grad = before_relu(grad, x, *after_relu)
@@ -135,16 +137,20 @@ class _MovedAndNormalised(Function):
         eps: float,
         relu: bool,
     ) -> Tensor:
-        output, saved = norm_cuda.move_and_normalise(
+        kernels = kernels_for(x)
+        assert kernels is not None, "nobody asked whether there are any"
+        output, saved = kernels.move_and_normalise(
             x, running_mean, running_var, weight, bias, alpha, eps, relu
         )
         ctx.save_for_backward(x, weight, bias, saved)
         ctx.share, ctx.relu = alpha * x.shape[1] / x.numel(), relu  # type: ignore[attr-defined]
+        ctx.kernels = kernels  # type: ignore[attr-defined]
         return output
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, saved = ctx.saved_tensors
         of_x = ctx.needs_input_grad[0]
-        gradients = norm_cuda.backward(grad, x, weight, bias, saved, ctx.share, ctx.relu, of_x)
+        gradients = ctx.kernels.backward(grad, x, weight, bias, saved, ctx.share, ctx.relu, of_x)
         return *gradients, None, None, None, None, None

@@ -1,14 +1,10 @@
-"""Means and variances by BatchNorm's own kernel: ``torch.var_mean`` is several times slower."""
-
-import math
+"""Means and variances, by our kernels where they can serve."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_MANY = 1 << 18  # values of a batch that are worth another two calls
-_FEW = 32  # channels with which a pixel is a short way through memory
-_WIDE = 256  # channels with which it is long enough
+from rotta.nn import norm_cpu
 
 
 def channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -19,33 +15,12 @@ def channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
         >>> var.tolist(), mean.tolist()
         ([1.0], [2.0])
     """
-    x, channels = x.detach(), x.shape[1]
-    wide = _wide_pixels(x)
-    mean, var = torch.batch_norm_update_stats(wide, None, None, 0.0)
-    if len(mean) == channels:
-        return var, mean
-    within = var.view(-1, channels).mean(dim=0)
-    mean, between = torch.batch_norm_update_stats(mean.view(-1, channels), None, None, 0.0)
-    return within + between, mean
-
-
-def _wide_pixels(x: Tensor) -> Tensor:
-    """The same memory, K neighbouring pixels taken for one of K·C channels, where that is faster.
-
-    Where channels are innermost, the CPU's kernel goes through memory pixel by pixel.
-
-    Returns:
-        (B, K·C, H·W/K, 1), or ``x`` itself.
-    """
-    if x.device.type != "cpu" or x.ndim != 4 or x.shape[1] > _FEW or x.numel() < _MANY:
-        return x
-    if not x.is_contiguous(memory_format=torch.channels_last):
-        return x
-    images, channels, height, width = x.shape
-    most = 1 << (_WIDE // channels).bit_length() - 1  # the power of two
-    k = math.gcd(height * width, most)
-    size = images, k * channels, height * width // k, 1
-    return x.as_strided(size, (channels * height * width, 1, k * channels, k * channels))
+    x = x.detach()
+    if norm_cpu.usable(x):
+        return norm_cpu.channel_moments(x)
+    # by BatchNorm's own kernel: ``torch.var_mean`` is several times slower
+    mean, var = torch.batch_norm_update_stats(x, None, None, 0.0)
+    return var, mean
 
 
 def instance_moments(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -63,6 +38,10 @@ def instance_moments(x: Tensor) -> tuple[Tensor, Tensor]:
         ([[[1.0]]], [[[2.0]]])
     """
     x, axes = x.detach(), list(range(2, x.ndim))
+    if norm_cpu.usable(x):
+        var, mean = norm_cpu.instance_moments(x)
+        shape = *var.shape, *[1] * len(axes)
+        return var.view(shape), mean.view(shape)
     mean = x.mean(dim=axes, keepdim=True)
     squares = F.mse_loss(x, mean.expand_as(x), reduction="none")  # in one pass, not two
     return squares.mean(dim=axes, keepdim=True), mean

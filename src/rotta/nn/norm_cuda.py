@@ -59,7 +59,14 @@ def _kernels_work(device: torch.device) -> bool:
 
 
 def normalise(
-    x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor, eps: float, relu: bool
+    x: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    eps: float,
+    relu: bool,
+    out: Tensor | None = None,
 ) -> Tensor:
     """γ·(x − μ)/√(σ² + ε) + β, and ReLU of it if wanted, by one kernel.
 
@@ -71,13 +78,14 @@ def normalise(
         bias: β, (C,).
         eps: ε.
         relu: Whether to apply ReLU.
+        out: ``x``, if it may be overwritten.
 
     Returns:
         In the layout and dtype of ``x``.
     """
     channels = x.shape[1]
     plan = _plan(x.numel() // channels, channels)
-    y = torch.empty_like(x)
+    y = torch.empty_like(x) if out is None else out
     size = (plan.rows, channels, plan.chunk)
     blocks = (plan.tile_rows, plan.block_c)
     kernel = _kernels().normalise

@@ -1,12 +1,12 @@
 """Robust batch normalisation (RoTTA, Sec. 3.2): global statistics that the memory bank moves."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from rotta.nn import norm_cuda
-from rotta.nn.affine import normalised
 from rotta.nn.mixed_norm import mixed_norm, moved_and_normalised
 from rotta.nn.moments import channel_moments
+from rotta.nn.own_kernels import NormKernels, kernels_for
 from rotta.nn.trained_norm import BatchNorm, TrainedNorm, trained
 
 
@@ -58,9 +58,10 @@ class RobustBatchNorm(TrainedNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise (B, C, …)."""
-        # outside of updates the kernels know no gradient
-        if norm_cuda.usable(x) and (self.training or not torch.is_grad_enabled()):
-            return self._by_kernels(x)
+        kernels = kernels_for(x)
+        # outside of updates they know no gradient
+        if kernels is not None and (self.training or not torch.is_grad_enabled()):
+            return self._by(kernels, x)
         if self.training:
             var, mean = channel_moments(x)  # Eqs. 1 and 2
             held = [self.running_mean, self.running_var]
@@ -71,17 +72,17 @@ class RobustBatchNorm(TrainedNorm):
                 affine = self.weight, self.bias
                 return mixed_norm(x, *affine, mean, mixed, self.alpha, self.eps, self.relu)
         numbers = self.running_mean, self.running_var, self.weight, self.bias
-        place = x if self.may_overwrite else None
-        return self.activated(normalised(x, *numbers, self.eps, out=place))
+        return self.activated(F.batch_norm(x, *numbers, eps=self.eps))
 
-    def _by_kernels(self, x: Tensor) -> Tensor:
-        """The same in one or two launches."""
+    def _by(self, kernels: NormKernels, x: Tensor) -> Tensor:
+        """The same in one or two passes over memory."""
         statistics, affine = (self.running_mean, self.running_var), (self.weight, self.bias)
         if not self.training:
-            return norm_cuda.normalise(x, *statistics, *affine, self.eps, self.relu)
+            place = x if self.may_overwrite else None
+            return kernels.normalise(x, *statistics, *affine, self.eps, self.relu, place)
         if torch.is_grad_enabled():
             return moved_and_normalised(x, *affine, *statistics, self.alpha, self.eps, self.relu)
-        output, _ = norm_cuda.move_and_normalise(
+        output, _ = kernels.move_and_normalise(
             x, *statistics, *affine, self.alpha, self.eps, self.relu
         )
         return output

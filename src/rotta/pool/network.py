@@ -1,15 +1,16 @@
 """The one network of a pool, which normalises each stream's images by that stream's numbers."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rotta.adapters.logits import logits_of
-from rotta.nn import norm_cuda
-from rotta.nn.affine import normalised, scaled_and_shifted
+from rotta.nn.affine import scaled_and_shifted
 from rotta.nn.frozen_conv import freeze_convolutions
 from rotta.nn.fusion import fuse_relus
 from rotta.nn.mixed_norm import mixed_norm, moved_and_normalised
 from rotta.nn.moments import channel_moments
+from rotta.nn.own_kernels import kernels_for
 from rotta.nn.packed_conv import pack_convolutions, usable
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import (
@@ -45,7 +46,7 @@ class PooledNorm(RobustBatchNorm):
         scale, shift = self.scale_and_shift
         _check_alone(x, len(scale))
         place = x if self.may_overwrite and not torch.is_grad_enabled() else None
-        return self.activated(scaled_and_shifted(x, scale, shift, out=place))
+        return scaled_and_shifted(x, scale, shift, relu=self.relu, out=place)
 
     def _moved(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Move statistics towards the batch's, in place, and normalise with them."""
@@ -65,13 +66,14 @@ class PooledNorm(RobustBatchNorm):
                 together, weight, bias, batch_mean, moved, self.alpha, self.eps, self.relu
             )
         else:
-            output = self.activated(normalised(together, mean, var, weight, bias, self.eps))
+            numbers = mean, var, weight, bias
+            output = self.activated(F.batch_norm(together, *numbers, eps=self.eps))
         return output if streams == 1 else output.view_as(x)
 
 
 def _kernels_serve(x: Tensor, *vectors: Tensor) -> bool:
-    """Whether norm_cuda can: parts of a row may begin where it does not expect it."""
-    return norm_cuda.usable(x) and all(
+    """Whether our own can: parts of a row may begin where those for CUDA do not expect it."""
+    return kernels_for(x) is not None and all(
         each.dtype == torch.float32 and each.data_ptr() % 16 == 0 for each in vectors
     )
 
