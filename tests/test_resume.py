@@ -299,13 +299,16 @@ def test_a_run_whose_ground_has_moved_is_refused(monkeypatch: pytest.MonkeyPatch
     begun = Begun.read(Path("run"))
     assert begun.request.delta == math.inf
     versions, data, weights = begun.provenance["versions"], begun.provenance["data"], begun.weights
-    begun.check_unchanged(versions, data, weights)
+    kernels = begun.provenance["kernels"]
+    begun.check_unchanged(versions, kernels, data, weights)
     with pytest.raises(ValueError, match="begun with torch"):
-        begun.check_unchanged({**versions, "torch": "1.0"}, data, weights)
+        begun.check_unchanged({**versions, "torch": "1.0"}, kernels, data, weights)
+    with pytest.raises(ValueError, match=f"begun with normalisation kernels {kernels}"):
+        begun.check_unchanged(versions, "of another kind", data, weights)
     with pytest.raises(ValueError, match="dataset is not what it was"):
-        begun.check_unchanged(versions, {}, weights)
+        begun.check_unchanged(versions, kernels, {}, weights)
     with pytest.raises(ValueError, match="has not the weights"):
-        begun.check_unchanged(versions, data, "")
+        begun.check_unchanged(versions, kernels, data, "")
     replace(begun, weights="").write(Path("run"))
     assert "has not the weights" in refusal("--resume", "run")
     replace(begun, request=replace(begun.request, batch_size=7)).write(Path("run"))

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from rotta.atomic import replacing
+from rotta.nn import native
 from rotta.versions import versions
 
 
@@ -274,6 +275,7 @@ def provenance(
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "device": device_name(torch.device(device), threads),
+        "kernels": kernels_on(device),
         "threads": threads,
         "tf32": {
             "convolutions": torch.backends.cudnn.allow_tf32,
@@ -282,6 +284,11 @@ def provenance(
         "commit": _commit(),
         "data": dict(data),
     }
+
+
+def kernels_on(device: torch.device | str) -> str:
+    """Which normalise on a CPU, where other ones give other last digits; elsewhere none."""
+    return native.level() if torch.device(device).type == "cpu" else "none"
 
 
 def device_name(device: torch.device, threads: int) -> str:

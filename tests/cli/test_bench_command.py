@@ -51,6 +51,12 @@ def test_quick_says_what_it_leaves_out() -> None:
         assert name in done.output
 
 
+def test_whoever_has_no_kernels_for_cpus_is_told(each_way: str) -> None:
+    done = rotta(*TINY, "--methods", "source", "--batch-sizes", "2", "--seconds", "0")
+    without = each_way == "PyTorch's kernels"
+    assert ("ours were not compiled when rotta was installed" in done.output) == without
+
+
 def test_without_rotta_there_are_no_ratios() -> None:
     done = rotta(*TINY, "--methods", "source", "--batch-sizes", "2", "--seconds", "0")
     assert done.exit_code == 0, done.output

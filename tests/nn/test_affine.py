@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rotta.nn.affine import OwnGradients, must_keep_output, scaled_and_shifted
+from rotta.nn.affine import OwnGradients, own_kernels_serve, scaled_and_shifted
 
 pytestmark = pytest.mark.usefixtures("each_way")
 
@@ -40,9 +40,7 @@ def test_scales_and_shifts(
 ) -> None:
     x = images(*shape, layout=layout)
     before = x.clone()
-    scale, shift = draws(2, *shape[: 2 if of_images else 1], seed=1)[:, ..., : shape[1]].unbind()
-    if not of_images:
-        scale, shift = draws(2, shape[1], seed=1).unbind()
+    scale, shift = draws(2, *shape[0 if of_images else 1 : 2], seed=1).unbind()
     y = scaled_and_shifted(x, scale, shift, relu=relu)
     assert_close(y, obvious(x, scale, shift, relu))
     assert y.stride() == x.stride()
@@ -67,6 +65,12 @@ def test_numbers_may_be_part_of_others() -> None:
     assert_close(scaled_and_shifted(x, scale, shift), obvious(x, scale, shift, False))
 
 
+def test_numbers_in_more_digits_than_the_values_are_no_matter_for_the_kernels() -> None:
+    x, (scale, shift) = images(4, 6, 5, 7), draws(2, 4, 6, seed=1).double()
+    assert not own_kernels_serve(x, scale)
+    assert_close(scaled_and_shifted(x, scale, shift).float(), obvious(x, scale, shift, False))
+
+
 def test_reduced_precision_stays_reduced() -> None:
     x = images(4, 6, 5, 7).to(torch.bfloat16)
     scale, shift = draws(2, 6, seed=1)
@@ -83,8 +87,9 @@ def test_gradients_of_numbers_that_are_each_images_own(
     wide = (*shape[:2], *[1] * (x.ndim - 2))
     scale, shift, centre, slope, offset = draws(5, *wide, seed=2)
     y = scaled_and_shifted(x, scale.flatten(1), shift.flatten(1), relu=relu)
-    kept = y if relu and must_keep_output(x) else None
-    gradients = OwnGradients(grad, x, scale, shift, relu, kept)
+    by_kernels = own_kernels_serve(x, scale)
+    kept = y if relu and not by_kernels else None
+    gradients = OwnGradients(grad, x, scale, shift, relu, by_kernels, kept)
 
     g = grad.double() * (y > 0) if relu else grad.double()
     axes = list(range(2, x.ndim))

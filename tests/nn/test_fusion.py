@@ -29,14 +29,25 @@ def fused_layers(net: nn.Module) -> int:
     return sum(isinstance(m, RobustBatchNorm) and m.relu for m in net.modules())
 
 
+LAYOUTS = [torch.contiguous_format, torch.channels_last]  # the latter goes by kernels of our own
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("arch", "expected"), [("wrn-10-1", 7), ("resnext-29", 19), ("resnet-18", 9)]
 )
-def test_networks_compute_the_same(arch: str, expected: int) -> None:
+def test_networks_compute_the_same(
+    arch: str, expected: int, layout: torch.memory_format, each_way: str
+) -> None:
+    if each_way == "PyTorch's kernels" and layout == torch.channels_last:
+        pytest.skip("they do not mind how images lie")
     plain, fused = robust(build(arch, 10)), fuse_relus(robust(build(arch, 10)))
     assert fused_layers(fused) == expected
     assert set(plain.state_dict()) == set(fused.state_dict())
     x = torch.rand(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    x = x.contiguous(memory_format=layout)
+    with torch.no_grad():
+        assert torch.allclose(plain(x), fused(x), rtol=1e-4, atol=1e-5)
     for mode in (False, True):  # by the stored statistics; by moved ones, with gradients
         results = []
         for net in (plain, fused):
@@ -188,6 +199,25 @@ def test_a_layer_used_twice_is_fused_if_a_relu_follows_each_time() -> None:
     net = fuse_relus(robust(nn.Sequential(norm, relu, nn.Conv2d(3, 3, 1), norm, relu)))
     assert fused_layers(net) == 1
     net(torch.rand(2, 3, 4, 4))
+
+
+class TwiceOfOne(nn.Module):
+    """A layer that is used twice, the second time on what is needed again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        first = self.conv(F.relu(self.norm(self.conv(x))))
+        y: Tensor = F.relu(self.norm(first)) + first
+        return y
+
+
+def test_a_layer_used_twice_may_overwrite_only_what_nobody_needs_either_time() -> None:
+    net = fuse_relus(robust(TwiceOfOne()))
+    assert fused_layers(net) == 1
+    assert not any(norm.may_overwrite for norm in net.modules() if _is_norm(norm))
 
 
 class FromAnotherThread(nn.Module):

@@ -3,6 +3,7 @@
 Their values are held beside formulas in test_norm_kernels.py and test_affine.py.
 """
 
+import copy
 import ctypes.util
 import hashlib
 import os
@@ -15,9 +16,14 @@ from sysconfig import get_config_var
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from rotta.nn import native, norm_cpu
+from rotta.nn.batch_stats import BatchStatNorm
+from rotta.nn.iabn import InstanceAwareNorm
 from rotta.nn.rbn import RobustBatchNorm
+from rotta.nn.relu_norm import ReluNorm
 
 pytestmark = pytest.mark.skipif(
     native.library() is None, reason="kernels for CPUs were not compiled: needs a C compiler"
@@ -25,12 +31,19 @@ pytestmark = pytest.mark.skipif(
 
 FOLDER = Path(native.__file__).parent
 LIBRARIES = sorted(FOLDER.glob(f"kernels*{get_config_var('EXT_SUFFIX')}"))
+LAYERS: list[type[ReluNorm]] = [RobustBatchNorm, BatchStatNorm, InstanceAwareNorm]
+every_layer = pytest.mark.parametrize("kind", LAYERS, ids=lambda kind: kind.__name__)
 SHAPES = [(1, 1), (5, 3), (64, 16, 32, 32), (3, 37, 5, 7), (2, 5000), (70001, 2)]
 
 
 def innermost(*shape: int, seed: int = 0) -> Tensor:
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
     return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
+
+
+def made(kind: type[ReluNorm], channels: int) -> ReluNorm:
+    layer: ReluNorm = kind.from_batchnorm(nn.BatchNorm2d(channels))  # type: ignore[attr-defined]
+    return layer
 
 
 def all_results(*shape: int) -> list[Tensor]:
@@ -43,7 +56,13 @@ def all_results(*shape: int) -> list[Tensor]:
     of_x, *others = norm_cpu.backward(grad, x, weight, bias, saved, 0.3 * c / x.numel(), True, True)
     normal = norm_cpu.normalise(x, mean, var, weight, bias, 1e-5, True)
     assert of_x is not None
-    return [y, saved, mean, var, of_x, *others, normal, *norm_cpu.channel_moments(x)]
+    results = [y, saved, mean, var, of_x, *others, normal, *norm_cpu.channel_moments(x)]
+    scale, shift, slope, offset = (innermost(*shape[:2], seed=seed) for seed in (6, 7, 8, 9))
+    results += norm_cpu.instance_moments(x)
+    results += norm_cpu.gradient_sums(grad, x, scale, shift, slope, relu=True)
+    results.append(norm_cpu.scaled_and_shifted(x, scale, shift, True))
+    results.append(norm_cpu.gradient(grad, x, scale, shift, slope, offset, relu=True))
+    return results
 
 
 def checksum(results: list[Tensor]) -> str:
@@ -58,7 +77,8 @@ def test_results_do_not_depend_on_how_many_threads_there_are() -> None:
     """In a process of its own: OpenMP's threads would stay, and later tests fork."""
     script = "import torch, test_norm_cpu as t\n"
     script += "for n in (1, 2, 3): torch.set_num_threads(n); print(*t.checksums())"
-    environment = {**os.environ, "OMP_NUM_THREADS": "3", "PYTHONPATH": str(Path(__file__).parent)}
+    here = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    environment = {**os.environ, "OMP_NUM_THREADS": "3", "PYTHONPATH": here}
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
@@ -111,6 +131,8 @@ def test_what_the_kernels_can_serve() -> None:
     assert not norm_cpu.usable(x[..., 0])
     assert not norm_cpu.usable(last.to("meta"))
     assert not norm_cpu.usable(last.to_sparse())
+    assert not norm_cpu.usable(x[:, :, 0, 0].contiguous().to_mkldnn())
+    assert not norm_cpu.usable(torch._neg_view(last))
 
     class Mine(Tensor):
         pass
@@ -126,6 +148,19 @@ def test_numbers_that_do_not_fit_are_refused_before_anything_is_read() -> None:
         norm_cpu.normalise(x, three, three.double(), three, three, 1e-5, False)
     with pytest.raises(ValueError, match=r"\(4, 3\)"):
         norm_cpu.scaled_and_shifted(x, torch.ones(3, 3), torch.ones(4, 3), False)
+    with pytest.raises(ValueError, match="one float32 after the other"):
+        norm_cpu.scaled_and_shifted(x, torch.ones(3, 2)[:, 0], three, False)
+    elsewhere = three.to("meta")
+    with pytest.raises(ValueError, match="bring both to one device"):
+        norm_cpu.normalise(x, elsewhere, elsewhere, elsewhere, elsewhere, 1e-5, False)
+
+
+def test_a_layer_that_is_refused_has_not_moved() -> None:
+    layer = RobustBatchNorm.from_batchnorm(nn.BatchNorm2d(3)).train()
+    layer.bias = nn.Parameter(torch.zeros(3, dtype=torch.float64))
+    with pytest.raises(ValueError, match="float64"):
+        layer(innermost(4, 3, 5, 5))
+    assert layer.running_mean.tolist() == [0, 0, 0]
 
 
 def test_a_transform_of_functions_goes_by_pytorchs_kernels() -> None:
@@ -148,12 +183,114 @@ def test_a_recorded_layer_computes_what_the_layer_does() -> None:
         torch.testing.assert_close(recorded(other), layer(other))
 
 
-def test_second_derivatives_are_refused_rather_than_wrong() -> None:
-    layer = RobustBatchNorm.from_batchnorm(nn.BatchNorm2d(3)).train()
+@every_layer
+def test_second_derivatives_are_refused_rather_than_wrong(kind: type[ReluNorm]) -> None:
+    layer = made(kind, 3).train()
     x = innermost(4, 3, 5, 5).requires_grad_()
     (first,) = torch.autograd.grad(layer(x).pow(3).sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         first.sum().backward()  # type: ignore[no-untyped-call]
+
+
+@every_layer
+@pytest.mark.parametrize("training", [False, True])
+def test_compilers_and_recorders_see_pytorchs_operations(
+    kind: type[ReluNorm], training: bool
+) -> None:
+    layer, x = made(kind, 3).train(training), innermost(4, 3, 5, 5)
+    with torch.no_grad():
+        expected = copy.deepcopy(layer)(x)
+        compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="eager")
+        torch.testing.assert_close(compiled(x), expected)
+        recorded = make_fx(copy.deepcopy(layer).eval())(x)
+        other = innermost(4, 3, 5, 5, seed=1)
+        torch.testing.assert_close(recorded(other), copy.deepcopy(layer).eval()(other))
+
+
+def test_derivatives_forwards_are_not_lost() -> None:
+    layer, x = made(RobustBatchNorm, 3).eval(), innermost(4, 3, 5, 5)
+    with torch.no_grad(), forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones_like(x))  # type: ignore[no-untyped-call]
+        tangent = forward_ad.unpack_dual(layer(dual)).tangent  # type: ignore[no-untyped-call]
+        assert tangent is not None
+
+
+@every_layer
+def test_what_was_kept_may_come_back_in_another_layout(kind: type[ReluNorm]) -> None:
+    """Hooks that move what is kept for the backward pass need not mind how it lies."""
+    layer, x = made(kind, 5).train(), innermost(4, 5, 6, 6).requires_grad_()
+    layer.relu = True
+    wanted, upstream = [x, *layer.parameters()], innermost(4, 5, 6, 6, seed=1)
+    twin = copy.deepcopy(layer)
+    expected = torch.autograd.grad(twin(x), [x, *twin.parameters()], upstream)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone().contiguous(), _same):
+        output = layer(x)
+    for ours, theirs in zip(torch.autograd.grad(output, wanted, upstream), expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
+@every_layer
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("grad", [False, True])
+def test_layers_go_by_the_kernels(
+    kind: type[ReluNorm], training: bool, grad: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind is RobustBatchNorm and grad and not training:
+        pytest.skip("nobody asks for that: PyTorch's serve")
+    calls: list[str] = []
+    really = norm_cpu._call
+
+    def noted(name: str, *arguments: object) -> None:
+        calls.append(name)
+        really(name, *arguments)
+
+    monkeypatch.setattr(norm_cpu, "_call", noted)
+    layer, x = made(kind, 3).train(training), innermost(4, 3, 5, 5).requires_grad_(grad)
+    with torch.set_grad_enabled(grad):
+        output = layer(x)
+    assert calls
+    if grad:
+        output.sum().backward()
+        assert "gradient" in calls
+
+
+@every_layer
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("level", [1e3, 47660.636957518116, 1e7])
+def test_flat_images_have_no_variance(kind: type[ReluNorm], level: float, grad: bool) -> None:
+    """Rounding must not make it negative: its root would be no number."""
+    x = torch.full((2, 3, 224, 224), level).contiguous(memory_format=torch.channels_last)
+    for var, mean in (norm_cpu.channel_moments(x), norm_cpu.instance_moments(x)):
+        assert (var >= 0).all()
+        assert (var <= (level * 1e-7) ** 2).all()
+        torch.testing.assert_close(mean, torch.full_like(mean, level), rtol=1e-7, atol=0)
+    with torch.set_grad_enabled(grad):
+        assert made(kind, 3).train()(x).isfinite().all()
+
+
+def test_sums_over_large_images_keep_their_digits() -> None:
+    x = torch.rand(1, 1, 2048, 2048, generator=torch.Generator().manual_seed(0)) + 100
+    var, mean = norm_cpu.instance_moments(x)
+    expected_var, expected_mean = torch.var_mean(x.double(), correction=0)
+    torch.testing.assert_close(mean.double().flatten()[0], expected_mean, rtol=1e-7, atol=0)
+    torch.testing.assert_close(var.double().flatten()[0], expected_var, rtol=1e-5, atol=0)
+    ones, zeros, tenths = torch.ones(1, 1), torch.zeros(1, 1), torch.full_like(x, 0.1)
+    sums = norm_cpu.gradient_sums(tenths, x, ones, zeros, mean, relu=False)
+    torch.testing.assert_close(sums[1].item(), tenths.double().sum().item(), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_a_value_beyond_all_bounds_is_a_matter_of_its_own_image(grad: bool) -> None:
+    """The variance it makes is infinite, which leaves the others at β."""
+    x = innermost(4, 3, 5, 5)
+    x[0, 0, 0, 0] = 1e30
+    with torch.set_grad_enabled(grad):
+        output = made(BatchStatNorm, 3)(x)
+    assert output[1:].isfinite().all()
 
 
 def fresh_level(**environment: str) -> str:
@@ -188,11 +325,13 @@ def test_files_that_are_no_such_library_are_passed_over(tmp_path: Path) -> None:
     assert native.opened(Path(ctypes.util.find_library("m") or "libm.so.6")) is None
 
 
-def test_libraries_of_older_sources_are_passed_over(tmp_path: Path) -> None:
+def test_libraries_of_other_sources_are_passed_over(tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("needs a C compiler")
-    source, library = tmp_path / "older.c", tmp_path / "older.so"
-    source.write_text("int rotta_interface(void) { return 0; }")
-    subprocess.run([compiler, "-shared", "-fPIC", source, "-o", library], check=True)
-    assert native.opened(library) is None
+    these = native.checksum_of_sources()
+    for sources in (these, these ^ 1):
+        library = tmp_path / f"{sources}.so"
+        command = [compiler, "-shared", "-fPIC", f"-DROTTA_SOURCES={sources}u"]
+        subprocess.run([*command, str(FOLDER / "norms.c"), "-o", str(library), "-lm"], check=True)
+        assert (native.opened(library) is not None) == (sources == these)

@@ -60,12 +60,28 @@ def test_the_relu_within_is_the_relu_behind(
         assert torch.allclose(ours, theirs, atol=1e-5)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_relu_within_needs_no_gradients(
+    name: str, training: bool, layout: torch.memory_format
+) -> None:
+    plain = layer_for(name).train(training)
+    within = copy.deepcopy(plain)
+    within.relu = True
+    x = draws(*SMALL).contiguous(memory_format=layout)
+    assert torch.equal(within(x), F.relu(plain(x)))
+    if isinstance(plain, BatchStatNorm) and isinstance(within, BatchStatNorm):
+        plain.passes = within.passes = 2
+        assert torch.equal(within(x), F.relu(plain(x)))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", [LARGE, SMALL])
 def test_normalising_by_the_batch_is_the_frameworks(
     shape: tuple[int, ...], layout: torch.memory_format
 ) -> None:
-    """Large channels-last batches go by arithmetic of our own, others by BatchNorm's kernel."""
     layer = layer_for("batch")
     weight, bias = layer.parameters()
     x = (draws(*shape) * 3 + 2).contiguous(memory_format=layout).requires_grad_()

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from rotta.bench.benchmark import Benchmark, Settings
 
 _NOT_MEASURED = "–"
+_WITHOUT_KERNELS = (
+    "normalisation by PyTorch's kernels: ours were not compiled when rotta was installed, for want "
+    "of a C compiler with OpenMP, or ROTTA_NATIVE=0 switched them off"
+)
 
 
 def bench(
@@ -84,6 +88,7 @@ def bench(
     Example: `rotta bench --model resnet-18 --methods rotta --batch-sizes 1,64`
     """
     from rotta.bench.benchmark import benchmark
+    from rotta.nn import native
 
     settings = _settings(model, device, methods, batch_sizes, image_size, classes, seconds, quick)
     if json is not None:
@@ -100,6 +105,8 @@ def bench(
     for reason in result.left_out:
         say(f"left out: {reason}")
     say(_insertion(result))
+    if settings.device == "cpu" and native.level() == "none":
+        say(_WITHOUT_KERNELS)
     say(_verdict(result))
     if json is not None:  # after the table: if that fails, minutes of measuring are not lost
         result.save(json)

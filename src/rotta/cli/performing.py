@@ -33,7 +33,7 @@ from rotta.report.runs import load_run
 from rotta.report.stream_picture import draw_stream
 from rotta.report.tables import comparison_table
 from rotta.report.visits import visit_errors
-from rotta.results import Result, provenance
+from rotta.results import Result, kernels_on, provenance
 from rotta.streams import Stream
 from rotta.versions import versions
 
@@ -80,7 +80,8 @@ def resume(folder: Path, every: float, yes: bool) -> Record:
     options.pick_device(request.device)  # it may not be there any more
     with held(folder), _live(request) as live:
         ready = _made_ready(request, live, yes)
-        begun.check_unchanged(versions(), ready.data.provenance, checksum(ready.net))
+        kernels = kernels_on(request.device)
+        begun.check_unchanged(versions(), kernels, ready.data.provenance, checksum(ready.net))
         record = ready.record(folder, begun.provenance)
         if record.path.exists():
             record.take_up(Result.load(record.path))

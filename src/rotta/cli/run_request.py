@@ -79,12 +79,13 @@ class Begun:
         raise ValueError(f"{path} was written by another version of rotta: resume with that one")
 
     def check_unchanged(
-        self, versions: Mapping[str, str], data: Mapping[str, str], weights: str
+        self, versions: Mapping[str, str], kernels: str, data: Mapping[str, str], weights: str
     ) -> None:
         """Refuse to go on where the rest of the results would not fit to the first.
 
         Args:
             versions: Of the packages, now.
+            kernels: Which normalise here.
             data: The dataset's record of its files.
             weights: The checksum of the source network.
 
@@ -98,6 +99,13 @@ class Begun:
                     f"the run was begun with {package} {version}, and this is "
                     f"{versions.get(package)}: install that, or start a new run"
                 )
+        if begun.get("kernels", kernels) != kernels:
+            raise ValueError(
+                f"the run was begun with normalisation kernels {begun['kernels']}, and here they "
+                f"are {kernels}: go on with it on a machine as before, with rotta installed where "
+                "there is a C compiler or not and ROTTA_NATIVE set or not as then; or start a new "
+                "run"
+            )
         if begun["data"] != dict(data):
             raise ValueError("the dataset is not what it was when the run began: start a new run")
         if self.weights != weights:

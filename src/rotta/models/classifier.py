@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import handle_torch_function, has_torch_function
 
+from rotta.nn.watching import is_watched
+
 Colour = tuple[float, float, float]
 
 IMAGENET_MEAN: Colour = (0.485, 0.456, 0.406)
@@ -75,7 +77,7 @@ def recoloured(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
     if (
         x.device.type == "cpu"
         and x.dtype == mu.dtype == sigma.dtype
-        and not torch.compiler.is_compiling()
+        and not is_watched()
         and not any(mu.flatten().tolist())
         and all(divisor == 1 for divisor in sigma.flatten().tolist())
     ):

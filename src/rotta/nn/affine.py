@@ -17,14 +17,14 @@ def scaled_and_shifted(
         scale: Of each channel, (C,), or of those of each image, (B, C).
         shift: Likewise.
         relu: Whether to apply ReLU.
-        out: ``x``, if it may be overwritten; where that is no faster, it is not.
+        out: ``x``, if it may be overwritten; it need not be.
 
     Example:
         >>> x = torch.ones(1, 2, 1, 1)
         >>> scaled_and_shifted(x, torch.tensor([2.0, 3.0]), torch.tensor([0.0, 1.0])).flatten()
         tensor([2., 4.])
     """
-    if norm_cpu.usable(x) and scale.dtype == x.dtype:
+    if own_kernels_serve(x, scale):
         return norm_cpu.scaled_and_shifted(x, scale.contiguous(), shift.contiguous(), relu, out)
     if scale.ndim == 1:
         zeros, ones = torch.zeros_like(scale), torch.ones_like(scale)
@@ -33,6 +33,11 @@ def scaled_and_shifted(
         shape = *scale.shape, *[1] * (x.ndim - 2)
         result = torch.addcmul(shift.view(shape), x, scale.view(shape), out=out)
     return result.relu_() if relu else result
+
+
+def own_kernels_serve(x: Tensor, scale: Tensor) -> bool:
+    """Whether our kernels scale and shift (B, C, …)."""
+    return norm_cpu.usable(x) and scale.dtype == x.dtype
 
 
 class OwnGradients:
@@ -44,11 +49,12 @@ class OwnGradients:
         scale: As it was, (B, C, 1, …).
         shift: Likewise.
         relu: Whether there was a ReLU.
-        after_relu: What came out, if :func:`must_keep_output` says that it is needed.
+        by_kernels: Whether :func:`own_kernels_serve`, as it was said then.
+        after_relu: What came out; not needed without a ReLU, nor by our kernels, which ask ``x``.
 
     Example:
         >>> x, ones = torch.tensor([[[3.0, -1.0]]]), torch.ones(1, 1, 1)
-        >>> gradients = OwnGradients(torch.ones_like(x), x, ones, 0 * ones, False)
+        >>> gradients = OwnGradients(torch.ones_like(x), x, ones, 0 * ones, False, False)
         >>> [each.item() for each in gradients.sums(centre=ones)]
         [0.0, 2.0]
     """
@@ -60,12 +66,13 @@ class OwnGradients:
         scale: Tensor,
         shift: Tensor,
         relu: bool,
+        by_kernels: bool,
         after_relu: Tensor | None = None,
     ) -> None:
         self._x, self._scale, self._shift, self._relu = x, scale, shift, relu
-        self._by_kernels = norm_cpu.usable(x)
-        if self._by_kernels:
-            self._grad = norm_cpu.laid_out_as(x, grad)
+        self._by_kernels = by_kernels
+        if by_kernels:
+            self._x, self._grad = norm_cpu.laid_out(x), norm_cpu.laid_out(grad)
         else:
             self._grad = before_relu(grad, x, after_relu)
 
@@ -99,10 +106,4 @@ class OwnGradients:
 
     def _flat(self, *numbers: Tensor) -> tuple[Tensor, ...]:
         """As the kernels want them, (B, C)."""
-        shape = self._x.shape[:2]
-        return tuple(each.flatten(1).expand(shape).contiguous() for each in numbers)
-
-
-def must_keep_output(x: Tensor) -> bool:
-    """Whether what came out is needed to know what a ReLU let through; our kernels ask ``x``."""
-    return not norm_cpu.usable(x)
+        return tuple(each.flatten(1).contiguous() for each in numbers)

@@ -69,7 +69,7 @@ class BatchStatNorm(ReluNorm):
         if torch.is_grad_enabled():
             nothing = torch.zeros_like(self.weight, requires_grad=False)
             moved = nothing, nothing.clone()  # all the way to the batch's own
-            return moved_and_normalised(x, *affine, *moved, 1.0, self.eps, self.relu)
+            return moved_and_normalised(norm_cpu, x, *affine, *moved, 1.0, self.eps, self.relu)
         var, mean = norm_cpu.channel_moments(x)
         place = x if self.may_overwrite else None
         return norm_cpu.normalise(x, mean, var, *affine, self.eps, self.relu, place)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from rotta.nn.affine import OwnGradients, must_keep_output, scaled_and_shifted
+from rotta.nn.affine import OwnGradients, own_kernels_serve, scaled_and_shifted
 from rotta.nn.moments import channel_moments, instance_moments
 from rotta.nn.trained_norm import BatchNorm, TrainedNorm, trained
 
@@ -162,9 +162,11 @@ class _InstanceAware(Function):
         shift = torch.addcmul(bias, mean, scale, value=-1)
         output = scaled_and_shifted(x, scale.flatten(1), shift.flatten(1), relu=relu)
         numbers = own_mean, batch_mean, batch_var, mean, var, inverse, shift
-        after_relu = (output,) if relu and must_keep_output(x) else ()
+        by_kernels = own_kernels_serve(x, scale)
+        after_relu = (output,) if relu and not by_kernels else ()
         ctx.save_for_backward(x, weight, *numbers, *after_relu)
-        ctx.k, ctx.eps, ctx.of_batch, ctx.relu = k, eps, of_batch, relu  # type: ignore[attr-defined]
+        ctx.k, ctx.eps, ctx.of_batch = k, eps, of_batch  # type: ignore[attr-defined]
+        ctx.relu, ctx.by_kernels = relu, by_kernels  # type: ignore[attr-defined]
         return output
 
     @staticmethod
@@ -173,7 +175,7 @@ class _InstanceAware(Function):
         x, weight, *numbers = ctx.saved_tensors
         own_mean, batch_mean, batch_var, mean, var, inverse, shift, *after_relu = numbers
         scale, values = weight * inverse, math.prod(x.shape[2:])
-        gradients = OwnGradients(grad, x, scale, shift, ctx.relu, *after_relu)
+        gradients = OwnGradients(grad, x, scale, shift, ctx.relu, ctx.by_kernels, *after_relu)
         h, g = gradients.sums(mean)
         r_h = h * inverse
         of_affine = r_h.sum(dim=0).flatten(), g.sum(dim=0).flatten()

@@ -9,7 +9,7 @@ from torch.autograd import Function
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from rotta.nn.affine import scaled_and_shifted
-from rotta.nn.own_kernels import kernels_for
+from rotta.nn.own_kernels import NormKernels
 from rotta.nn.relu_norm import before_relu
 
 
@@ -42,6 +42,7 @@ def mixed_norm(
 
 
 def moved_and_normalised(
+    kernels: NormKernels,
     x: Tensor,
     weight: Tensor,
     bias: Tensor,
@@ -54,7 +55,8 @@ def moved_and_normalised(
     """Move the statistics and normalise with them, by kernels of our own.
 
     Args:
-        x: One for which there are some, see :mod:`rotta.nn.own_kernels`.
+        kernels: Those that :func:`rotta.nn.own_kernels.kernels_for` names.
+        x: (B, C, …).
         weight: γ, (C,).
         bias: β, (C,).
         running_mean: μ_g, (C,); changed.
@@ -64,7 +66,7 @@ def moved_and_normalised(
         relu: Whether a ReLU follows.
     """
     output: Tensor = _MovedAndNormalised.apply(  # type: ignore[no-untyped-call]
-        x, weight, bias, running_mean, running_var, alpha, eps, relu
+        kernels, x, weight, bias, running_mean, running_var, alpha, eps, relu
     )
     return output
 
@@ -128,6 +130,7 @@ class _MovedAndNormalised(Function):
     @staticmethod
     def forward(
         ctx: FunctionCtx,
+        kernels: NormKernels,
         x: Tensor,
         weight: Tensor,
         bias: Tensor,
@@ -137,8 +140,6 @@ class _MovedAndNormalised(Function):
         eps: float,
         relu: bool,
     ) -> Tensor:
-        kernels = kernels_for(x)
-        assert kernels is not None, "nobody asked whether there are any"
         output, saved = kernels.move_and_normalise(
             x, running_mean, running_var, weight, bias, alpha, eps, relu
         )
@@ -151,6 +152,6 @@ class _MovedAndNormalised(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, saved = ctx.saved_tensors
-        of_x = ctx.needs_input_grad[0]
+        of_x = ctx.needs_input_grad[1]
         gradients = ctx.kernels.backward(grad, x, weight, bias, saved, ctx.share, ctx.relu, of_x)
-        return *gradients, None, None, None, None, None
+        return None, *gradients, None, None, None, None, None

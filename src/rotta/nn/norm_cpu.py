@@ -7,8 +7,10 @@ that equal inputs give equal bits.
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import increment_version
 
 from rotta.nn import native
+from rotta.nn.watching import is_watched
 
 _PIECE = 16_384
 """Values of a batch that are one core's work at a time: they fit its cache, and are read twice."""
@@ -19,8 +21,7 @@ def usable(x: Tensor) -> bool:
     """Whether the kernels can serve: built, on a CPU, in float32, channels innermost."""
     if x.device.type != "cpu" or x.dtype != torch.float32 or type(x) not in _PLAIN:
         return False
-    # these watch PyTorch's operations, of which a kernel is none
-    if torch._C._are_functorch_transforms_active() or torch._C._get_tracing_state():
+    if is_watched() or x.layout != torch.strided or x.is_neg():
         return False
     return _is_innermost(x) and x.numel() > 0 and native.library() is not None
 
@@ -50,9 +51,9 @@ def normalise(
     Returns:
         In the layout of ``x``.
     """
-    y = torch.empty_like(x) if out is None else out
+    y = torch.empty_like(x) if out is None else _changed(out)
     rows, numbers = _rows(x), _vectors(x, mean, var, weight, bias)
-    _call("normalise", x.data_ptr(), y.data_ptr(), *rows, *numbers, eps, relu, _threads())
+    _call("normalise", x.data_ptr(), y.data_ptr(), *rows, *numbers, eps, relu)
     return y
 
 
@@ -71,10 +72,10 @@ def scaled_and_shifted(
     Returns:
         In the layout of ``x``.
     """
-    y = torch.empty_like(x) if out is None else out
+    y = torch.empty_like(x) if out is None else _changed(out)
     own = scale.ndim == 2
     rows, numbers = _rows(x, own), _vectors(x, scale, shift, own=own)
-    _call("scale_and_shift", x.data_ptr(), y.data_ptr(), *rows, *numbers, own, relu, _threads())
+    _call("scale_and_shift", x.data_ptr(), y.data_ptr(), *rows, *numbers, own, relu)
     return y
 
 
@@ -123,8 +124,12 @@ def move_and_normalise(
         The output, in the layout of ``x``; and what :func:`backward` needs, (3, C): μ_b, the moved
         μ_g and 1/√(moved σ²_g + ε).
     """
+    _vectors(x, running_mean, running_var, weight, bias)  # before anything changes
     var, mean = channel_moments(x)
-    torch._foreach_lerp_([running_mean, running_var], [mean, var], alpha)
+    if alpha == 1.0:  # by arithmetic, what is infinite would come to be no number
+        torch._foreach_copy_([running_mean, running_var], [mean, var])
+    else:
+        torch._foreach_lerp_([running_mean, running_var], [mean, var], alpha)
     inverse = torch.rsqrt(running_var + eps)
     saved = torch.stack([mean, running_mean, inverse])
     return scaled_and_shifted(x, *_by(running_mean, inverse, weight, bias), relu), saved
@@ -157,7 +162,8 @@ def backward(
     """
     batch_mean, mean, inverse = saved.unbind()
     scale, shift = _by(mean, inverse, weight, bias)
-    grad = laid_out_as(x, grad)
+    x = laid_out(x)  # whoever kept it since then may have brought it into another layout
+    grad = laid_out(grad)
     of_scale, of_shift = gradient_sums(grad, x, scale, shift, mean, relu=relu)
     grad_weight = of_scale * inverse
     if not of_x:
@@ -209,7 +215,7 @@ def gradient_sums(
     sums = x.new_empty(2, -(-rows[0] // rows[1]), rows[2])
     results = (each.data_ptr() for each in sums.unbind())
     given = (grad.data_ptr(), x.data_ptr())
-    _call("gradient_sums", *given, *rows, *numbers, own, relu, *results, _threads())
+    _call("gradient_sums", *given, *rows, *numbers, own, relu, *results)
     of_scale, of_shift = (sums if own else sums.sum(dim=1)).unbind()
     return of_scale, of_shift
 
@@ -239,14 +245,14 @@ def gradient(
     own = scale.ndim == 2
     rows, numbers = _rows(x, own), _vectors(x, scale, shift, slope, offset, own=own)
     tensors = (grad.data_ptr(), x.data_ptr(), of_x.data_ptr())
-    _call("gradient", *tensors, *rows, *numbers, own, relu, _threads())
+    _call("gradient", *tensors, *rows, *numbers, own, relu)
     return of_x
 
 
-def laid_out_as(x: Tensor, grad: Tensor) -> Tensor:
-    """A gradient in the layout of ``x``: behind a mean over pixels it comes in another."""
+def laid_out(x: Tensor) -> Tensor:
+    """As the kernels want it: behind a mean over pixels, a gradient comes in another layout."""
     layout = torch.channels_last if x.ndim == 4 else torch.contiguous_format
-    return grad.to(x.dtype).contiguous(memory_format=layout)
+    return x.resolve_neg().float().contiguous(memory_format=layout)
 
 
 def _by(mean: Tensor, inverse: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
@@ -259,7 +265,7 @@ def _moments(x: Tensor, own: bool) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of each group of rows, (groups, C) both."""
     rows = _rows(x, own)
     mean, var = x.new_empty(2, -(-rows[0] // rows[1]), rows[2]).unbind()
-    _call("moments", x.data_ptr(), *rows, mean.data_ptr(), var.data_ptr(), _threads())
+    _call("moments", x.data_ptr(), *rows, mean.data_ptr(), var.data_ptr())
     return mean, var
 
 
@@ -283,6 +289,11 @@ def _vectors(x: Tensor, *vectors: Tensor, own: bool = False) -> tuple[int, ...]:
     """Where numbers of channels are, which a kernel would take from anywhere."""
     shape = x.shape[:2] if own else x.shape[1:2]
     for each in vectors:
+        if each.device != x.device:
+            raise ValueError(
+                f"a batch on {x.device} meets a normalisation layer on {each.device}: bring both "
+                "to one device"
+            )
         if each.shape != shape or each.dtype != torch.float32 or not each.is_contiguous():
             raise ValueError(
                 f"{tuple(x.shape)} is normalised by numbers of channels that are {each.dtype}, "
@@ -297,11 +308,14 @@ def _is_innermost(x: Tensor) -> bool:
     return x.ndim == 2 and x.is_contiguous()
 
 
-def _threads() -> int:
-    return torch.get_num_threads()
+def _changed(x: Tensor) -> Tensor:
+    """The same, after which autograd knows that its memory is no longer what it was."""
+    if not x.is_inference():
+        increment_version(x)
+    return x
 
 
 def _call(name: str, *arguments: object) -> None:
     library = native.library()
     assert library is not None, "nobody asked whether it is usable"
-    getattr(library, f"rotta_{name}")(*arguments)
+    getattr(library, f"rotta_{name}")(*arguments, torch.get_num_threads())

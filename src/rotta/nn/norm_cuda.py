@@ -89,7 +89,7 @@ def normalise(
     size = (plan.rows, channels, plan.chunk)
     blocks = (plan.tile_rows, plan.block_c)
     kernel = _kernels().normalise
-    kind = (id(plan), relu, x.dtype, x.data_ptr() & 15)
+    kind = (id(plan), relu, x.dtype, x.data_ptr() & 15, y.data_ptr() & 15)
     launch(
         kernel, kind, plan.grid, _WARPS, x, y, mean, var, weight, bias, eps, *size, relu, *blocks
     )

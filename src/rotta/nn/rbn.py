@@ -81,7 +81,9 @@ class RobustBatchNorm(TrainedNorm):
             place = x if self.may_overwrite else None
             return kernels.normalise(x, *statistics, *affine, self.eps, self.relu, place)
         if torch.is_grad_enabled():
-            return moved_and_normalised(x, *affine, *statistics, self.alpha, self.eps, self.relu)
+            return moved_and_normalised(
+                kernels, x, *affine, *statistics, self.alpha, self.eps, self.relu
+            )
         output, _ = kernels.move_and_normalise(
             x, *statistics, *affine, self.alpha, self.eps, self.relu
         )

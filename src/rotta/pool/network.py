@@ -27,7 +27,7 @@ class PooledNorm(RobustBatchNorm):
     The numbers are lent to it for one pass. To predict, each image has its own scale and shift. In
     an update, the batch holds an image of each of G streams, then the next image of each, and so
     on: in memory it is one of G·C channels, which are normalised as any others. So nothing is
-    copied, and the framework's kernels serve.
+    copied, and kernels that know nothing of streams serve.
 
     Attributes:
         scale_and_shift: Of each image, (B, C) both, if it predicts.
@@ -45,15 +45,16 @@ class PooledNorm(RobustBatchNorm):
         assert self.scale_and_shift is not None, "nobody has lent it any numbers"
         scale, shift = self.scale_and_shift
         _check_alone(x, len(scale))
-        place = x if self.may_overwrite and not torch.is_grad_enabled() else None
+        place = x if self.may_overwrite else None
         return scaled_and_shifted(x, scale, shift, relu=self.relu, out=place)
 
     def _moved(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Move statistics towards the batch's, in place, and normalise with them."""
         streams = len(mean) // x.shape[1]
-        if streams == 1 and _kernels_serve(x, mean, var, weight, bias):
+        kernels = kernels_for(x)
+        if streams == 1 and kernels is not None and _in_place(mean, var, weight, bias):
             numbers = weight, bias, mean, var
-            return moved_and_normalised(x, *numbers, self.alpha, self.eps, self.relu)
+            return moved_and_normalised(kernels, x, *numbers, self.alpha, self.eps, self.relu)
         together = x
         if streams > 1:
             _check_alone(x, len(x) // streams * streams)
@@ -71,10 +72,11 @@ class PooledNorm(RobustBatchNorm):
         return output if streams == 1 else output.view_as(x)
 
 
-def _kernels_serve(x: Tensor, *vectors: Tensor) -> bool:
-    """Whether our own can: parts of a row may begin where those for CUDA do not expect it."""
-    return kernels_for(x) is not None and all(
-        each.dtype == torch.float32 and each.data_ptr() % 16 == 0 for each in vectors
+def _in_place(*vectors: Tensor) -> bool:
+    """Whether parts of a row lie where kernels expect them: those for CUDA not just anywhere."""
+    return all(
+        each.dtype == torch.float32 and (not each.is_cuda or each.data_ptr() % 16 == 0)
+        for each in vectors
     )
 
 
@@ -148,7 +150,7 @@ class PooledNetwork:
             norm.scale_and_shift = scale_and_shift
         if usable() and self._predicting is not self._net:
             return self._run(self._predicting, x)
-        # channels innermost: scale and shift then lie as the values that they are for
+        # channels innermost, as our kernels want it
         return self._run(self._net, x.contiguous(memory_format=torch.channels_last))
 
     def moved_logits(self, x: Tensor, statistics: Tensor, affine: Tensor, alpha: float) -> Tensor:

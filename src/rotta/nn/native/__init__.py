@@ -6,6 +6,7 @@ other processors have one. Without a compiler none is built, and PyTorch's kerne
 
 import ctypes
 import os
+import zlib
 from functools import cache
 from pathlib import Path
 from sysconfig import get_config_var
@@ -15,13 +16,12 @@ import torch
 _LEVELS = {"AVX512": ("_v4", "_v3", ""), "AVX2": ("_v3", "")}
 """Of PyTorch's word for what a processor can do: the libraries that it runs, the fastest first."""
 
-_INTERFACE = 1
-"""As rotta_interface() has it: libraries that were built of other sources are not used."""
+_SOURCES = ("norms.c", "channel_block.h")
 
 _P, _L, _I, _F = ctypes.c_void_p, ctypes.c_long, ctypes.c_int, ctypes.c_float
 _SIGNATURES = {
     "rotta_moments": (_P, _L, _L, _L, _P, _P, _I),
-    "rotta_pooled_moments": (_P, _P, _L, _L, _L, _P, _P),
+    "rotta_pooled_moments": (_P, _P, _L, _L, _L, _P, _P, _I),
     "rotta_normalise": (_P, _P, _L, _L, _L, _P, _P, _P, _P, _F, _I, _I),
     "rotta_scale_and_shift": (_P, _P, _L, _L, _L, _P, _P, _I, _I, _I),
     "rotta_gradient_sums": (_P, _P, _L, _L, _L, _P, _P, _P, _I, _I, _P, _P, _I),
@@ -54,12 +54,13 @@ def runnable(capability: str) -> list[str]:
 
 
 def opened(file: Path) -> ctypes.CDLL | None:
-    """The library in a file; none if there is none, for this system and of these sources."""
+    """The library in a file; none if there is none, for this system and of the sources here."""
     if not file.exists():
         return None
     try:
         found = ctypes.CDLL(str(file))  # after torch, whose OpenMP it then shares
-        if found.rotta_interface() != _INTERFACE:
+        found.rotta_sources.restype = ctypes.c_uint
+        if found.rotta_sources() != checksum_of_sources():
             return None
         for name, signature in _SIGNATURES.items():
             function = getattr(found, name)
@@ -67,6 +68,12 @@ def opened(file: Path) -> ctypes.CDLL | None:
     except (OSError, AttributeError):
         return None
     return found
+
+
+def checksum_of_sources() -> int:
+    """As setup.py gives it to the compiler."""
+    here = Path(__file__).parent
+    return zlib.crc32(b"".join((here / name).read_bytes() for name in _SOURCES))
 
 
 def level() -> str:

@@ -28,15 +28,24 @@
 
 #define EACH_GROUP(of)                                                                             \
     long groups = (rows + group_rows - 1) / group_rows;                                            \
-    _Pragma("omp parallel for num_threads(threads) if (threads > 1)") for (long group = 0;         \
-                                                                           group < groups; group++)
+    _Pragma("omp parallel for num_threads(threads) if (threads > 1 && groups > 1)")                \
+    for (long group = 0; group < groups; group++)
 
 static inline long least(long a, long b) { return a < b ? a : b; }
 
+static inline long most(long a, long b) { return a > b ? a : b; }
+
 /* Rows of `channels` values that stay in the first-level cache while all channels go over them. */
-static inline long rows_at_once(long channels) {
-    long rows = 4096 / channels;
-    return rows < 8 ? 8 : rows;
+static inline long rows_at_once(long channels) { return most(8, 4096 / channels); }
+
+/* Rows over which single precision adds up; their sums are added up in double precision. */
+static inline long rows_of_a_sum(long channels) { return most(64, 2048 / channels); }
+
+static inline void add_to(double *sums, float *parts, long channels) {
+    for (long c = 0; c < channels; c++) {
+        sums[c] += parts[c];
+        parts[c] = 0.0f;
+    }
 }
 
 #define BY_CHANNELS(call)                                                                          \
@@ -48,42 +57,55 @@ static inline long rows_at_once(long channels) {
         for (; c < channels; c++) call(1);                                                         \
     } while (0)
 
-#define BY_PIECES(count, call)                                                                     \
-    for (long from = 0, piece = rows_at_once(channels); from < (count); from += piece) {           \
-        long here = least(piece, (count)-from);                                                    \
+#define BY_PIECES(first, last, call)                                                               \
+    for (long from = (first), piece = rows_at_once(channels); from < (last); from += piece) {      \
+        long here = least(piece, (last)-from);                                                     \
         BY_CHANNELS(call);                                                                         \
     }
 
-/* Which functions there are and what they take: to be counted up with every change of that. */
-int rotta_interface(void) { return 1; }
+/* Of which sources this was compiled, as setup.py counts them: others are not used. */
+unsigned rotta_sources(void) { return ROTTA_SOURCES; }
 
 /* Mean and biased variance of each group. */
 void rotta_moments(const float *x, long rows, long group_rows, long channels, float *mean,
                    float *var, int threads) {
     EACH_GROUP() {
-        long count = least(group_rows, rows - group * group_rows);
+        long count = least(group_rows, rows - group * group_rows), block = rows_of_a_sum(channels);
         const float *in = x + group * group_rows * channels;
         float *m = mean + group * channels, *v = var + group * channels;
-        float *rest = calloc(channels, sizeof(float));
-        for (long c = 0; c < channels; c++) m[c] = v[c] = 0.0f;
-#define ADD_UP(lanes) add_up_##lanes(in + from * channels + c, here, channels, m + c)
-        BY_PIECES(count, ADD_UP)
-        for (long c = 0; c < channels; c++) m[c] /= (float)count;
-#define ADD_UP_SQUARES(lanes)                                                                      \
-    add_up_squares_##lanes(in + from * channels + c, here, channels, m + c, v + c, rest + c)
-        BY_PIECES(count, ADD_UP_SQUARES)
-        for (long c = 0; c < channels; c++) {
-            float left = rest[c] / (float)count;
-            m[c] += left;
-            v[c] = v[c] / (float)count - left * left;
+        double *sums = calloc(2 * (size_t)channels, sizeof(double)), *squares = sums + channels;
+        float *parts = calloc(2 * (size_t)channels, sizeof(float)), *rests = parts + channels;
+#define ADD_UP(lanes) add_up_##lanes(in + from * channels + c, here, channels, parts + c)
+        for (long start = 0; start < count; start += block) {
+            BY_PIECES(start, least(start + block, count), ADD_UP)
+            add_to(sums, parts, channels);
         }
-        free(rest);
+        for (long c = 0; c < channels; c++) {
+            m[c] = (float)(sums[c] / (double)count);
+            sums[c] = 0.0;
+        }
+#define ADD_UP_SQUARES(lanes)                                                                      \
+    add_up_squares_##lanes(in + from * channels + c, here, channels, m + c, parts + c, rests + c)
+        for (long start = 0; start < count; start += block) {
+            BY_PIECES(start, least(start + block, count), ADD_UP_SQUARES)
+            add_to(squares, parts, channels);
+            add_to(sums, rests, channels);
+        }
+        for (long c = 0; c < channels; c++) {
+            double left = sums[c] / (double)count; /* what rounding has left in the mean */
+            float rest = (float)(squares[c] / (double)count - left * left);
+            m[c] += (float)left;
+            v[c] = rest < 0.0f ? 0.0f : rest; /* what is not a number stays */
+        }
+        free(sums);
+        free(parts);
     }
 }
 
-/* Mean and biased variance of all rows, from those of each group. */
+/* Mean and biased variance of all rows, from those of each group: too few for several threads. */
 void rotta_pooled_moments(const float *group_mean, const float *group_var, long rows,
-                          long group_rows, long channels, float *mean, float *var) {
+                          long group_rows, long channels, float *mean, float *var, int threads) {
+    (void)threads;
     long groups = (rows + group_rows - 1) / group_rows;
     for (long c = 0; c < channels; c++) {
         double sum = 0.0, squares = 0.0;
@@ -113,7 +135,7 @@ void rotta_scale_and_shift(const float *x, float *y, long rows, long group_rows,
 #define SCALE_AND_SHIFT(lanes)                                                                     \
     scale_and_shift_##lanes(in + from * channels + c, out + from * channels + c, here, channels,   \
                             scale + at + c, shift + at + c, relu)
-        BY_PIECES(count, SCALE_AND_SHIFT)
+        BY_PIECES(0, count, SCALE_AND_SHIFT)
     }
 }
 
@@ -137,15 +159,26 @@ void rotta_gradient_sums(const float *grad, const float *x, long rows, long grou
                          float *of_shift, int threads) {
     EACH_GROUP() {
         long count = least(group_rows, rows - group * group_rows), at = own ? group * channels : 0;
+        long block = rows_of_a_sum(channels);
         const float *g = grad + group * group_rows * channels;
         const float *in = x + group * group_rows * channels;
-        float *sums = of_scale + group * channels, *plain = of_shift + group * channels;
-        for (long c = 0; c < channels; c++) sums[c] = plain[c] = 0.0f;
+        double *sums = calloc(2 * (size_t)channels, sizeof(double)), *plain = sums + channels;
+        float *parts = calloc(2 * (size_t)channels, sizeof(float)), *plain_parts = parts + channels;
 #define ADD_UP_GRADIENTS(lanes)                                                                    \
     add_up_gradients_##lanes(g + from * channels + c, in + from * channels + c, here, channels,    \
-                             scale + at + c, shift + at + c, relu, centre + at + c, sums + c,      \
-                             plain + c)
-        BY_PIECES(count, ADD_UP_GRADIENTS)
+                             scale + at + c, shift + at + c, relu, centre + at + c, parts + c,     \
+                             plain_parts + c)
+        for (long start = 0; start < count; start += block) {
+            BY_PIECES(start, least(start + block, count), ADD_UP_GRADIENTS)
+            add_to(sums, parts, channels);
+            add_to(plain, plain_parts, channels);
+        }
+        for (long c = 0; c < channels; c++) {
+            of_scale[group * channels + c] = (float)sums[c];
+            of_shift[group * channels + c] = (float)plain[c];
+        }
+        free(sums);
+        free(parts);
     }
 }
 
@@ -162,6 +195,6 @@ void rotta_gradient(const float *grad, const float *x, float *of_x, long rows, l
     gradient_##lanes(g + from * channels + c, in + from * channels + c,                            \
                      out + from * channels + c, here, channels, scale + at + c, shift + at + c,    \
                      relu, slope + at + c, offset + at + c)
-        BY_PIECES(count, GRADIENT)
+        BY_PIECES(0, count, GRADIENT)
     }
 }
