@@ -1,6 +1,7 @@
 """The same surroundings for every test, whatever machine it runs on."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -24,6 +25,10 @@ settings.load_profile("rotta")
 # colours and widths that a terminal or a CI system asks for would get into what tests read
 for name in ("FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "COLUMNS"):
     os.environ.pop(name, None)
+
+# a shell that starts tests in the background has Ctrl-C ignored, and so would what they start
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

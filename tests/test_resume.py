@@ -299,7 +299,7 @@ def test_a_run_whose_ground_has_moved_is_refused(monkeypatch: pytest.MonkeyPatch
     begun = Begun.read(Path("run"))
     assert begun.request.delta == math.inf
     versions, data, weights = begun.provenance["versions"], begun.provenance["data"], begun.weights
-    kernels = begun.provenance["kernels"]
+    kernels = begun.provenance["cpu kernels"]
     begun.check_unchanged(versions, kernels, data, weights)
     with pytest.raises(ValueError, match="begun with torch"):
         begun.check_unchanged({**versions, "torch": "1.0"}, kernels, data, weights)

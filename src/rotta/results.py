@@ -275,7 +275,7 @@ def provenance(
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "device": device_name(torch.device(device), threads),
-        "kernels": kernels_on(device),
+        "cpu kernels": kernels_on(device),
         "threads": threads,
         "tf32": {
             "convolutions": torch.backends.cudnn.allow_tf32,

@@ -99,9 +99,10 @@ class Begun:
                     f"the run was begun with {package} {version}, and this is "
                     f"{versions.get(package)}: install that, or start a new run"
                 )
-        if begun.get("kernels", kernels) != kernels:
+        then = begun.get("cpu kernels", kernels)
+        if then != kernels:
             raise ValueError(
-                f"the run was begun with normalisation kernels {begun['kernels']}, and here they "
+                f"the run was begun with normalisation kernels {then}, and here they "
                 f"are {kernels}: go on with it on a machine as before, with rotta installed where "
                 "there is a C compiler or not and ROTTA_NATIVE set or not as then; or start a new "
                 "run"

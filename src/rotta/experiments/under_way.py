@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rotta.experiments.tasks import Walk
 
 SECONDS_BETWEEN = checkpoint.SECONDS_BETWEEN
-_DECIDE = ("commit", "versions", "device", "kernels", "data", "source weights")
+_DECIDE = ("commit", "versions", "device", "cpu kernels", "data", "source weights")
 _DIGITS = 16
 
 
