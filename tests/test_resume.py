@@ -23,6 +23,7 @@ from rotta.cli.run_request import Begun
 from rotta.comparison import Failed, Finished, compare
 from rotta.datasets.base import Dataset
 from rotta.metrics import VisitErrors
+from rotta.nn import native
 from rotta.results import Result as RunResult
 from rotta.results import SeedResult
 from rotta.state_file import read_state, write_state
@@ -300,7 +301,13 @@ def test_a_run_whose_ground_has_moved_is_refused(monkeypatch: pytest.MonkeyPatch
     assert begun.request.delta == math.inf
     versions, data, weights = begun.provenance["versions"], begun.provenance["data"], begun.weights
     kernels = begun.provenance["cpu kernels"]
+    assert kernels == native.level()
     begun.check_unchanged(versions, kernels, data, weights)
+    of_before = {name: value for name, value in begun.provenance.items() if name != "cpu kernels"}
+    older = replace(begun, provenance=of_before)  # by PyTorch's kernels: there were no others
+    older.check_unchanged(versions, "none", data, weights)
+    with pytest.raises(ValueError, match="begun with normalisation kernels none"):
+        older.check_unchanged(versions, "x86-64-v4", data, weights)
     with pytest.raises(ValueError, match="begun with torch"):
         begun.check_unchanged({**versions, "torch": "1.0"}, kernels, data, weights)
     with pytest.raises(ValueError, match=f"begun with normalisation kernels {kernels}"):

@@ -6,8 +6,10 @@ import torch
 from small_methods import EVERY, images, make, small_net, stream, walk
 from torch import Tensor
 
+import rotta
 from rotta.adapters.note import NOTE
 from rotta.memory.pbrs import PBRS
+from rotta.models import build
 from rotta.nn.iabn import InstanceAwareNorm
 from rotta.nn.surgery import copy_sharing_weights, replace_batch_norms
 
@@ -76,3 +78,11 @@ def test_options_reach_the_layers() -> None:
     model = note(k=2.0, momentum=0.5)
     norms = [m for m in model.net.modules() if isinstance(m, InstanceAwareNorm)]
     assert {(m.k, m.momentum) for m in norms} == {(2.0, 0.5)}
+
+
+def test_its_norms_do_the_relus_behind_them() -> None:
+    model = rotta.adapt(build("wrn-10-1", 10, seed=0), "note", num_classes=10)
+    assert isinstance(model, NOTE)
+    norms = [m for m in model.net.modules() if isinstance(m, InstanceAwareNorm)]
+    assert norms
+    assert all(norm.relu for norm in norms)

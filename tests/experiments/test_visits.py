@@ -189,7 +189,12 @@ def test_what_other_code_or_options_have_begun_is_dropped(cache: Path) -> None:
     (todo,) = plan([MANY], cache, WANTED).walks
     begun = under_way.checkpoints_of(todo, {"pull": 0.1}, {"commit": "a", "time": "noon"})
     assert begun is not None
-    for options, origin in (({"pull": 0.1}, {"commit": "b"}), ({"pull": 0.2}, {"commit": "a"})):
+    others = (
+        ({"pull": 0.1}, {"commit": "b"}),
+        ({"pull": 0.2}, {"commit": "a"}),
+        ({"pull": 0.1}, {"commit": "a", "cpu kernels": "of another kind"}),
+    )
+    for options, origin in others:
         begun.folder.mkdir(parents=True)
         again = under_way.checkpoints_of(todo, {"pull": 0.1}, {"commit": "a", "time": "night"})
         assert again == begun

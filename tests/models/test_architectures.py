@@ -75,6 +75,21 @@ def test_colours_that_are_used_as_they_are_cost_no_pass_until_a_file_brings_othe
     assert torch.equal(model.normalise(x), x * 2)
 
 
+def test_grey_images_become_coloured_as_they_would_by_other_colours() -> None:
+    x = torch.rand(2, 1, 8, 8)
+    assert torch.equal(build("wrn-10-1", 3).normalise(x), x.expand(2, 3, 8, 8))
+
+
+def test_compilers_and_exporters_take_a_network_whole() -> None:
+    net = build("wrn-10-1", 3, seed=0).eval()
+    x = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        compiled = torch.compile(copy.deepcopy(net), fullgraph=True, backend="eager")
+        torch.testing.assert_close(compiled(x), net(x))
+        exported = torch.export.export(copy.deepcopy(net), (x,)).module()
+        torch.testing.assert_close(exported(x), net(x))
+
+
 @pytest.mark.parametrize("number", ["mu", "sigma"])
 def test_a_traced_network_asks_for_its_colours_anew_each_time(number: str) -> None:
     """What was true of the numbers when it was traced must not outlive them."""

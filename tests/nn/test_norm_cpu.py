@@ -233,6 +233,11 @@ def _same(x: Tensor) -> Tensor:
     return x
 
 
+def test_views_that_negate_are_read_as_what_they_mean() -> None:
+    g = innermost(2, 3, 4, 4)
+    assert torch.equal(norm_cpu.laid_out(torch._neg_view(g)), -g)
+
+
 @every_layer
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("grad", [False, True])

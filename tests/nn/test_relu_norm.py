@@ -122,3 +122,12 @@ def test_what_others_need_is_not_overwritten() -> None:
             norm.may_overwrite = False
         assert torch.equal(by_batch(x), predicted)
     assert torch.equal(x, kept)
+
+
+def test_batch_statistics_overwrite_where_they_may(each_way: str) -> None:
+    layer = BatchStatNorm.from_batchnorm(nn.BatchNorm2d(8))
+    layer.may_overwrite = True
+    x = draws(*SMALL).contiguous(memory_format=torch.channels_last)
+    with torch.no_grad():
+        place = layer(x).data_ptr()
+    assert (place == x.data_ptr()) == (each_way == "our kernels")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _NOT_MEASURED = "–"
 _WITHOUT_KERNELS = (
     "normalisation by PyTorch's kernels: ours were not compiled when rotta was installed, for want "
-    "of a C compiler with OpenMP, or ROTTA_NATIVE=0 switched them off"
+    "of a C compiler with OpenMP; or they are of other sources than these, and rotta is to be "
+    "installed anew; or ROTTA_NATIVE=0 switched them off"
 )
 
 

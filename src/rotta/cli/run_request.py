@@ -99,7 +99,7 @@ class Begun:
                     f"the run was begun with {package} {version}, and this is "
                     f"{versions.get(package)}: install that, or start a new run"
                 )
-        then = begun.get("cpu kernels", kernels)
+        then = begun.get("cpu kernels", "none")  # older runs had none
         if then != kernels:
             raise ValueError(
                 f"the run was begun with normalisation kernels {then}, and here they "

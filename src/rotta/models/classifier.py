@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import handle_torch_function, has_torch_function
 
-from rotta.nn.watching import is_watched
+from rotta.nn.watching import are_plain, is_watched
 
 Colour = tuple[float, float, float]
 
@@ -77,6 +77,8 @@ def recoloured(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
     if (
         x.device.type == "cpu"
         and x.dtype == mu.dtype == sigma.dtype
+        and x.shape[-3:-2] == mu.shape[-3:-2]  # grey images become coloured
+        and are_plain(x, mu, sigma)
         and not is_watched()
         and not any(mu.flatten().tolist())
         and all(divisor == 1 for divisor in sigma.flatten().tolist())

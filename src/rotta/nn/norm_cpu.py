@@ -6,20 +6,19 @@ that equal inputs give equal bits.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.graph import increment_version
 
 from rotta.nn import native
-from rotta.nn.watching import is_watched
+from rotta.nn.watching import are_plain, is_watched
 
 _PIECE = 16_384
 """Values of a batch that are one core's work at a time: they fit its cache, and are read twice."""
-_PLAIN = (Tensor, nn.Parameter)  # other kinds may have no memory, or mean more than it holds
 
 
 def usable(x: Tensor) -> bool:
     """Whether the kernels can serve: built, on a CPU, in float32, channels innermost."""
-    if x.device.type != "cpu" or x.dtype != torch.float32 or type(x) not in _PLAIN:
+    if x.device.type != "cpu" or x.dtype != torch.float32 or not are_plain(x):
         return False
     if is_watched() or x.layout != torch.strided or x.is_neg():
         return False

@@ -132,8 +132,9 @@ class PooledNetwork:
         each = [norm.eps for norm in self._norms for _ in norm.weight]
         self._eps = torch.tensor(each, dtype=torch.float64).to(self.source)
 
+    @torch.no_grad()
     def logits(self, x: Tensor, statistics: Tensor, affine: Tensor) -> Tensor:
-        """Predict, each image by its own numbers.
+        """Predict, each image by its own numbers; without gradient.
 
         Args:
             x: Images, (B, C, H, W), in whatever layout.

@@ -26,7 +26,7 @@
 #define BY_SIXTEENS(call)
 #endif
 
-#define EACH_GROUP(of)                                                                             \
+#define EACH_GROUP                                                                                 \
     long groups = (rows + group_rows - 1) / group_rows;                                            \
     _Pragma("omp parallel for num_threads(threads) if (threads > 1 && groups > 1)")                \
     for (long group = 0; group < groups; group++)
@@ -69,7 +69,7 @@ unsigned rotta_sources(void) { return ROTTA_SOURCES; }
 /* Mean and biased variance of each group. */
 void rotta_moments(const float *x, long rows, long group_rows, long channels, float *mean,
                    float *var, int threads) {
-    EACH_GROUP() {
+    EACH_GROUP {
         long count = least(group_rows, rows - group * group_rows), block = rows_of_a_sum(channels);
         const float *in = x + group * group_rows * channels;
         float *m = mean + group * channels, *v = var + group * channels;
@@ -128,7 +128,7 @@ void rotta_pooled_moments(const float *group_mean, const float *group_var, long 
 void rotta_scale_and_shift(const float *x, float *y, long rows, long group_rows, long channels,
                            const float *scale, const float *shift, int own, int relu,
                            int threads) {
-    EACH_GROUP() {
+    EACH_GROUP {
         long count = least(group_rows, rows - group * group_rows), at = own ? group * channels : 0;
         const float *in = x + group * group_rows * channels;
         float *out = y + group * group_rows * channels;
@@ -157,7 +157,7 @@ void rotta_gradient_sums(const float *grad, const float *x, long rows, long grou
                          long channels, const float *scale, const float *shift,
                          const float *centre, int own, int relu, float *of_scale,
                          float *of_shift, int threads) {
-    EACH_GROUP() {
+    EACH_GROUP {
         long count = least(group_rows, rows - group * group_rows), at = own ? group * channels : 0;
         long block = rows_of_a_sum(channels);
         const float *g = grad + group * group_rows * channels;
@@ -186,7 +186,7 @@ void rotta_gradient_sums(const float *grad, const float *x, long rows, long grou
 void rotta_gradient(const float *grad, const float *x, float *of_x, long rows, long group_rows,
                     long channels, const float *scale, const float *shift, const float *slope,
                     const float *offset, int own, int relu, int threads) {
-    EACH_GROUP() {
+    EACH_GROUP {
         long count = least(group_rows, rows - group * group_rows), at = own ? group * channels : 0;
         const float *g = grad + group * group_rows * channels;
         const float *in = x + group * group_rows * channels;
