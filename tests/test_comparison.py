@@ -211,6 +211,14 @@ def test_jobs_below_one_are_refused_before_the_first_step() -> None:
         compared("source", [0], jobs=0)
 
 
+def test_what_is_named_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="the seed 3 is named twice"):
+        compared("source,bn", [3, 1, 3])
+    bn = parse_methods("bn")
+    with pytest.raises(ValueError, match="the method bn is named twice"):
+        compare(bn + bn, rotta.load_source("digits"), [0], stream_of)
+
+
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=forks)])
 def test_a_method_that_raises_ends_its_own_walks_alone(
     jobs: int, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,7 @@
 """Methods over the same streams: each method along the stream of each seed."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -89,8 +90,8 @@ def compare(
         What became of each walk, as soon as it is over.
 
     Raises:
-        ValueError: A method does not suit the network, so many jobs cannot be, or a checkpoint is
-            of another walk.
+        ValueError: A method does not suit the network, a method or seed is named twice, so many
+            jobs cannot be, or a checkpoint is of another walk.
 
     Example:
         >>> import rotta
@@ -102,6 +103,10 @@ def compare(
         source 0 1.0
         source 1 1.0
     """
+    labels = [choice.label for choice in choices]
+    for named, what in ((labels, "method"), (seeds, "seed")):
+        if twice := [each for each, times in Counter(named).items() if times > 1]:
+            raise ValueError(f"the {what} {twice[0]} is named twice: name it once")
     first = stream_of(seeds[0])
     check_jobs(jobs, first.device)
     check_methods(choices, net, first)

@@ -418,6 +418,26 @@ def test_networks_with_batch_norm(name: str, kind: str) -> None:
     assert same(first, walk(model, stream() + stream(2, size=1)))
 
 
+class CallsItsLayers(nn.Module):
+    """As some networks do, by the name that PyTorch gives a layer's argument."""
+
+    def __init__(self, by_name: bool) -> None:
+        super().__init__()
+        self.layers = tiny_net()
+        self.by_name = by_name
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(input=x) if self.by_name else layer(x)
+        return x
+
+
+@every_method
+def test_layers_can_be_called_by_the_name_of_their_argument(name: str) -> None:
+    by_name, by_place = (walk(make(name, CallsItsLayers(by)), stream()) for by in (True, False))
+    assert same(by_name, by_place)
+
+
 def group_norm_net() -> nn.Module:
     layers = nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     return nn.Sequential(*layers, nn.Linear(4, 10))

@@ -143,12 +143,17 @@ def test_a_client_that_leaves_in_the_middle(server: LiveServer) -> None:
 def test_pages_of_other_sites_are_kept_out(server: LiveServer) -> None:
     hosts = ("evil.example", "127.0.0.1.evil.example", "[", "[::2]:80", "")
     site = {"Sec-Fetch-Site": "cross-site"}
-    for header in (site, *({"Host": host} for host in hosts)):
+    origins = ("https://evil.example", "null", "http://127.0.0.1:1", "http://[", "")
+    headers = [site, *({"Host": host} for host in hosts), *({"Origin": each} for each in origins)]
+    for header in headers:
         request = urllib.request.Request(f"{server.url}/v1/streams", headers=header)
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(request)
         assert refused.value.code == 403
         refused.value.close()
+    request = urllib.request.Request(f"{server.url}/v1/streams", headers={"Origin": server.url})
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 200
 
 
 def test_a_flood_on_one_stream_does_not_reach_the_others(

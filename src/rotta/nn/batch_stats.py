@@ -47,21 +47,23 @@ class BatchStatNorm(ReluNorm):
         bias = like.new_zeros(features) if bn.bias is None else bn.bias
         return cls(weight, bias, bn.eps).train(bn.training)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Normalise (B, C, …).
 
         A batch of one value per channel has no variance; it is passed on as β, as the formula
         says, where the framework's own layer would raise an error.
         """
         if self.passes > 1:
-            return self._each_pass(x)
+            return self._each_pass(input)
         affine = self.weight, self.bias
-        if x.numel() == x.shape[1]:
-            output = self.bias.view(1, -1, *[1] * (x.ndim - 2)) + 0 * x
-        elif norm_cpu.usable(x):  # CUDA's are worth it where graphs are recorded, which is not here
-            return self._by_kernels(x)
+        if input.numel() == input.shape[1]:
+            output = self.bias.view(1, -1, *[1] * (input.ndim - 2)) + 0 * input
+        elif norm_cpu.usable(
+            input
+        ):  # CUDA's are worth it where graphs are recorded, which is not here
+            return self._by_kernels(input)
         else:
-            output = F.batch_norm(x, None, None, *affine, training=True, eps=self.eps)
+            output = F.batch_norm(input, None, None, *affine, training=True, eps=self.eps)
         return self.activated(output)
 
     def _by_kernels(self, x: Tensor) -> Tensor:

@@ -40,16 +40,16 @@ class FrozenConv2d(nn.Module):
         self.stride, self.padding = conv.stride, conv.padding
         self.dilation, self.groups = conv.dilation, conv.groups
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """(B, inputs, H, W) to (B, outputs, H', W'), in the reduced precision."""
-        x, weight = x.to(self.computed.dtype), self.computed
-        if self.turned is not None and torch.is_grad_enabled() and x.requires_grad:
+        input, weight = input.to(self.computed.dtype), self.computed
+        if self.turned is not None and torch.is_grad_enabled() and input.requires_grad:
             output: Tensor = _Convolve.apply(  # type: ignore[no-untyped-call]
-                x, weight, self.computed_bias, self.turned, self.padding, self.groups
+                input, weight, self.computed_bias, self.turned, self.padding, self.groups
             )
             return output
         return F.conv2d(
-            x, weight, self.computed_bias, self.stride, self.padding, self.dilation, self.groups
+            input, weight, self.computed_bias, self.stride, self.padding, self.dilation, self.groups
         )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:

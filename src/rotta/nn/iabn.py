@@ -65,17 +65,17 @@ class InstanceAwareNorm(TrainedNorm):
         """
         return cls(*trained(bn), k=k, momentum=momentum, eps=bn.eps).train(bn.training)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Normalise (B, C, …)."""
-        values = math.prod(x.shape[2:])
+        values = math.prod(input.shape[2:])
         if values == 1:
-            return self.activated(self._all_by_the_batch(x))
-        own_var, own_mean = instance_moments(x)
-        count = len(x) * values
+            return self.activated(self._all_by_the_batch(input))
+        own_var, own_mean = instance_moments(input)
+        count = len(input) * values
         batch = self._moved(own_mean, own_var, count) if self.training else self._running()
         own = own_mean, own_var * (values / (values - 1))
         output: Tensor = _InstanceAware.apply(  # type: ignore[no-untyped-call]
-            x, self.weight, self.bias, *own, *batch, self.k, self.eps, self.training, self.relu
+            input, self.weight, self.bias, *own, *batch, self.k, self.eps, self.training, self.relu
         )
         return output
 

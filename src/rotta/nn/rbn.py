@@ -56,23 +56,23 @@ class RobustBatchNorm(TrainedNorm):
         """
         return cls(*trained(bn), alpha=alpha, eps=bn.eps).train(bn.training)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Normalise (B, C, …)."""
-        kernels = kernels_for(x)
+        kernels = kernels_for(input)
         # outside of updates they know no gradient
         if kernels is not None and (self.training or not torch.is_grad_enabled()):
-            return self._by(kernels, x)
+            return self._by(kernels, input)
         if self.training:
-            var, mean = channel_moments(x)  # Eqs. 1 and 2
+            var, mean = channel_moments(input)  # Eqs. 1 and 2
             held = [self.running_mean, self.running_var]
             torch._foreach_lerp_(held, [mean, var], self.alpha)  # Eqs. 4 and 5
             if torch.is_grad_enabled():
                 # a copy: a layer that is used twice moves its statistics before the backward pass
                 mixed = torch.stack(held)
                 affine = self.weight, self.bias
-                return mixed_norm(x, *affine, mean, mixed, self.alpha, self.eps, self.relu)
+                return mixed_norm(input, *affine, mean, mixed, self.alpha, self.eps, self.relu)
         numbers = self.running_mean, self.running_var, self.weight, self.bias
-        return self.activated(F.batch_norm(x, *numbers, eps=self.eps))
+        return self.activated(F.batch_norm(input, *numbers, eps=self.eps))
 
     def _by(self, kernels: NormKernels, x: Tensor) -> Tensor:
         """The same in one or two passes over memory."""

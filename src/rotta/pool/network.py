@@ -38,15 +38,15 @@ class PooledNorm(RobustBatchNorm):
     scale_and_shift: tuple[Tensor, Tensor] | None = None
     moving: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Normalise (B, C, …) or (N·G, C, …)."""
         if self.moving is not None:
-            return self._moved(x, *self.moving)
+            return self._moved(input, *self.moving)
         assert self.scale_and_shift is not None, "nobody has lent it any numbers"
         scale, shift = self.scale_and_shift
-        _check_alone(x, len(scale))
-        place = x if self.may_overwrite else None
-        return scaled_and_shifted(x, scale, shift, relu=self.relu, out=place)
+        _check_alone(input, len(scale))
+        place = input if self.may_overwrite else None
+        return scaled_and_shifted(input, scale, shift, relu=self.relu, out=place)
 
     def _moved(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Move statistics towards the batch's, in place, and normalise with them."""

@@ -57,8 +57,11 @@ class Access:
 
 def _check_no_other_page(request: Request) -> None:
     """A page of another site, open in a browser here, could reach the loopback address too."""
+    host = request.headers.get("host", "")
     foreign = request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
-    if foreign or not is_loopback(_without_port(request.headers.get("host", ""))):
+    origin = request.headers.get("origin")  # all that older browsers tell
+    foreign |= origin is not None and origin.lower() != f"{request.url.scheme}://{host.lower()}"
+    if foreign or not is_loopback(_without_port(host)):
         raise Refusal(
             403,
             "without a token the server is for this machine alone: use http://127.0.0.1, or start "
