@@ -80,6 +80,11 @@ def test_grey_images_become_coloured_as_they_would_by_other_colours() -> None:
     assert torch.equal(build("wrn-10-1", 3).normalise(x), x.expand(2, 3, 8, 8))
 
 
+def test_an_image_without_a_batch_becomes_one_as_it_would_by_other_colours() -> None:
+    x = torch.rand(3, 8, 8)
+    assert torch.equal(build("wrn-10-1", 3).normalise(x), x[None])
+
+
 def test_compilers_and_exporters_take_a_network_whole() -> None:
     net = build("wrn-10-1", 3, seed=0).eval()
     x = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))

@@ -67,7 +67,7 @@ def test_numbers_may_be_part_of_others() -> None:
 
 def test_numbers_in_more_digits_than_the_values_are_no_matter_for_the_kernels() -> None:
     x, (scale, shift) = images(4, 6, 5, 7), draws(2, 4, 6, seed=1).double()
-    assert not own_kernels_serve(x, scale)
+    assert not own_kernels_serve(x, scale, shift)
     assert_close(scaled_and_shifted(x, scale, shift).float(), obvious(x, scale, shift, False))
 
 
@@ -87,7 +87,7 @@ def test_gradients_of_numbers_that_are_each_images_own(
     wide = (*shape[:2], *[1] * (x.ndim - 2))
     scale, shift, centre, slope, offset = draws(5, *wide, seed=2)
     y = scaled_and_shifted(x, scale.flatten(1), shift.flatten(1), relu=relu)
-    by_kernels = own_kernels_serve(x, scale)
+    by_kernels = own_kernels_serve(x, scale, shift)
     kept = y if relu and not by_kernels else None
     gradients = OwnGradients(grad, x, scale, shift, relu, by_kernels, kept)
 

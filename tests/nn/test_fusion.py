@@ -1,5 +1,6 @@
 """ReLUs that normalisation layers take over."""
 
+import copy
 import threading
 from collections.abc import Callable
 from typing import Any, TypeGuard
@@ -184,6 +185,70 @@ def test_a_network_with_listeners_is_left_as_it_is() -> None:
     net[1].register_forward_hook(lambda *_: heard.append(1))  # type: ignore[index]
     fuse_relus(net)(torch.rand(2, 3, 4, 4))
     assert heard == [1]
+
+
+def test_a_network_with_listeners_to_gradients_is_left_as_it_is() -> None:
+    for part in (0, 1):
+        net = robust(nn.Sequential(nn.BatchNorm2d(3), nn.ReLU()))
+        net[part].register_full_backward_hook(lambda *_: None)  # type: ignore[index]
+        assert fuse_relus(net) is net
+        net = robust(nn.Sequential(nn.BatchNorm2d(3), nn.ReLU()))
+        net[part].register_full_backward_pre_hook(lambda *_: None)  # type: ignore[index]
+        assert fuse_relus(net) is net
+
+
+class ChangesWhatHasTwoNames(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        first = self.conv(x)
+        second, third = first, first[1:]
+        second += 1
+        third *= 2
+        y: Tensor = F.relu(self.norm(first)) - second
+        return y
+
+
+def test_what_is_changed_in_place_is_changed_under_all_its_names(each_way: str) -> None:
+    net = robust(ChangesWhatHasTwoNames())
+    x = torch.rand(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
+    with torch.no_grad():
+        expected = copy.deepcopy(net)(x.clone())
+        fused = fuse_relus(net)
+        assert fused_layers(fused) == 1
+        torch.testing.assert_close(fused(x), expected)
+
+
+class HoldsMoreThanItUses(nn.Module):
+    """For training, or for nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.auxiliary = nn.Sequential(nn.Linear(3, 2), nn.ModuleDict({"a": nn.BatchNorm1d(2)}))
+        self.stem = nn.Module()
+        self.stem.register_buffer("seen", torch.zeros(1))
+        self.stem.norm = nn.BatchNorm2d(3)
+        self.register_buffer("scratch", torch.zeros(1), persistent=False)
+        self.scale = nn.Parameter(torch.ones(3))
+        self.again = self.stem
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = F.relu(self.stem.get_submodule("norm")(x))
+        return y
+
+
+def test_what_predictions_do_not_need_belongs_to_the_state_too() -> None:
+    net = robust(HoldsMoreThanItUses())
+    held = list(net.state_dict())
+    buffers = [name for name, _ in net.named_buffers()]
+    fused = fuse_relus(net)
+    assert fused_layers(fused) == 1
+    for each in (fused, copy.deepcopy(fused)):
+        assert list(each.state_dict()) == held
+        assert [name for name, _ in each.named_buffers()] == buffers
+        each.load_state_dict(net.state_dict())
 
 
 @pytest.mark.parametrize("relu", [nn.ReLU(), nn.ReLU(inplace=True)])

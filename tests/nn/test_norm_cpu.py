@@ -10,14 +10,19 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from sysconfig import get_config_var
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
 
 from rotta.nn import native, norm_cpu
 from rotta.nn.batch_stats import BatchStatNorm
@@ -155,6 +160,99 @@ def test_numbers_that_do_not_fit_are_refused_before_anything_is_read() -> None:
         norm_cpu.normalise(x, elsewhere, elsewhere, elsewhere, elsewhere, 1e-5, False)
 
 
+class Wrapped(Tensor):
+    """Numbers that are elsewhere: the tensor itself has no memory."""
+
+    within: Tensor
+
+    @staticmethod
+    def __new__(cls, inner: Tensor) -> "Wrapped":
+        made: Wrapped = Tensor._make_wrapper_subclass(
+            cls, inner.shape, strides=inner.stride(), dtype=inner.dtype
+        )
+        made.within = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, _: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        inner_args, inner_kwargs = tree_map_only(cls, lambda t: t.within, (args, kwargs or {}))
+        return func(*inner_args, **inner_kwargs)
+
+
+def negated(numbers: Tensor) -> Tensor:
+    return torch._neg_view(numbers)
+
+
+def with_gaps(numbers: Tensor) -> Tensor:
+    return torch.stack([numbers, torch.zeros_like(numbers)], dim=1)[:, 0]
+
+
+@every_layer
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", ["weight", "bias", "running_mean"])
+@pytest.mark.parametrize("kind_of_numbers", [Wrapped, negated, with_gaps])
+def test_numbers_that_do_not_lie_plainly_in_memory_count_as_ever(
+    kind: type[ReluNorm],
+    training: bool,
+    name: str,
+    kind_of_numbers: Callable[[Tensor], Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not hasattr(made(kind, 3), name):
+        pytest.skip("it has none")
+    if kind_of_numbers is not with_gaps and name == "running_mean" and training:
+        pytest.skip("PyTorch cannot move it either")
+
+    def output() -> Tensor:
+        layer = made(kind, 3).train(training)
+        numbers = kind_of_numbers(torch.tensor([0.5, 1.0, 2.0]))
+        layer._parameters.pop(name, None)
+        layer._buffers.pop(name, None)
+        setattr(layer, name, numbers)
+        with torch.no_grad():
+            result: Tensor = layer(innermost(4, 3, 5, 5))
+        return result
+
+    ours = output()
+    monkeypatch.setattr(native, "library", lambda: None)
+    torch.testing.assert_close(ours, output())
+
+
+@every_layer
+def test_a_gradient_without_memory_is_refused(kind: type[ReluNorm]) -> None:
+    x = innermost(4, 3, 5, 5).requires_grad_()
+    y = made(kind, 3).train()(x)
+    with pytest.raises(ValueError, match="a Wrapped came to the backward pass"):
+        torch.autograd.grad(y, x, Wrapped(torch.ones_like(y)))
+
+
+def test_what_is_overwritten_is_known_to_have_changed() -> None:
+    """Or a backward pass that needs what was there would go on with something else."""
+    root = innermost(4, 3, 5, 5).requires_grad_()
+    x = root * 1
+    loss = x.square().sum()
+    with torch.no_grad():
+        ones = torch.ones(3)
+        norm_cpu.normalise(x, ones, ones, ones, ones, 1e-5, False, out=x)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(loss, root)
+
+
+@every_layer
+def test_what_was_kept_may_come_back_in_another_precision(kind: type[ReluNorm]) -> None:
+    layer, x = made(kind, 3).train(), innermost(4, 3, 5, 5).requires_grad_()
+    upstream = innermost(4, 3, 5, 5, seed=1)
+    (expected,) = torch.autograd.grad(copy.deepcopy(layer)(x), x, upstream)
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: t.detach().half() if t.ndim == 4 and t.shape[2] > 1 else t.detach(), _same
+    ):
+        output = layer(x)
+    (ours,) = torch.autograd.grad(output, x, upstream)
+    torch.testing.assert_close(ours, expected, rtol=1e-2, atol=1e-2)
+
+
 def test_a_layer_that_is_refused_has_not_moved() -> None:
     layer = RobustBatchNorm.from_batchnorm(nn.BatchNorm2d(3)).train()
     layer.bias = nn.Parameter(torch.zeros(3, dtype=torch.float64))
@@ -202,9 +300,37 @@ def test_compilers_and_recorders_see_pytorchs_operations(
         expected = copy.deepcopy(layer)(x)
         compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="eager")
         torch.testing.assert_close(compiled(x), expected)
-        recorded = make_fx(copy.deepcopy(layer).eval())(x)
         other = innermost(4, 3, 5, 5, seed=1)
-        torch.testing.assert_close(recorded(other), copy.deepcopy(layer).eval()(other))
+        for before_dispatch in (False, True):
+            record = make_fx(copy.deepcopy(layer).eval(), pre_dispatch=before_dispatch)
+            torch.testing.assert_close(record(x)(other), copy.deepcopy(layer).eval()(other))
+
+
+class Listening(TorchFunctionMode):
+    heard: list[str]
+
+    def __torch_function__(self, func: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.heard.append(getattr(func, "__name__", ""))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("beside", [nullcontext, lambda: torch.device("cpu")])
+def test_who_follows_functions_sees_pytorchs(
+    beside: Callable[[], AbstractContextManager[object]],
+) -> None:
+    layer, x = made(RobustBatchNorm, 3).eval(), innermost(4, 3, 5, 5)
+    with torch.no_grad(), beside(), Listening() as mode:
+        mode.heard = []
+        layer(x)
+    assert "batch_norm" in mode.heard
+
+
+def test_a_default_device_is_no_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x, calls = made(RobustBatchNorm, 3).eval(), innermost(4, 3, 5, 5), []
+    monkeypatch.setattr(norm_cpu, "_call", lambda name, *_: calls.append(name))
+    with torch.no_grad(), torch.device("cpu"):
+        layer(x)
+    assert calls == ["normalise"]
 
 
 def test_derivatives_forwards_are_not_lost() -> None:

@@ -77,14 +77,20 @@ def recoloured(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
     if (
         x.device.type == "cpu"
         and x.dtype == mu.dtype == sigma.dtype
-        and x.shape[-3:-2] == mu.shape[-3:-2]  # grey images become coloured
-        and are_plain(x, mu, sigma)
         and not is_watched()
+        and are_plain(x, mu, sigma)
+        and _leave_its_shape(x, mu, sigma)
         and not any(mu.flatten().tolist())
         and all(divisor == 1 for divisor in sigma.flatten().tolist())
     ):
         return x
     return (x - mu) / sigma
+
+
+def _leave_its_shape(x: Tensor, *others: Tensor) -> bool:
+    """Grey images become coloured, and one without a batch gets one."""
+    together: torch.Size = torch.broadcast_shapes(x.shape, *(each.shape for each in others))  # type: ignore[no-untyped-call]
+    return together == x.shape
 
 
 def initialise_layers(model: nn.Module) -> None:

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from rotta.nn import norm_cpu
 from rotta.nn.relu_norm import before_relu
+from rotta.nn.watching import are_plain
 
 
 def scaled_and_shifted(
@@ -24,7 +25,7 @@ def scaled_and_shifted(
         >>> scaled_and_shifted(x, torch.tensor([2.0, 3.0]), torch.tensor([0.0, 1.0])).flatten()
         tensor([2., 4.])
     """
-    if own_kernels_serve(x, scale):
+    if own_kernels_serve(x, scale, shift):
         return norm_cpu.scaled_and_shifted(x, scale.contiguous(), shift.contiguous(), relu, out)
     if scale.ndim == 1:
         zeros, ones = torch.zeros_like(scale), torch.ones_like(scale)
@@ -35,9 +36,9 @@ def scaled_and_shifted(
     return result.relu_() if relu else result
 
 
-def own_kernels_serve(x: Tensor, scale: Tensor) -> bool:
+def own_kernels_serve(x: Tensor, scale: Tensor, shift: Tensor) -> bool:
     """Whether our kernels scale and shift (B, C, …)."""
-    return norm_cpu.usable(x) and scale.dtype == x.dtype
+    return norm_cpu.usable(x) and are_plain(scale, shift) and scale.dtype == x.dtype
 
 
 class OwnGradients:

@@ -58,9 +58,8 @@ class BatchStatNorm(ReluNorm):
         affine = self.weight, self.bias
         if input.numel() == input.shape[1]:
             output = self.bias.view(1, -1, *[1] * (input.ndim - 2)) + 0 * input
-        elif norm_cpu.usable(
-            input
-        ):  # CUDA's are worth it where graphs are recorded, which is not here
+        # CUDA's kernels are worth it where graphs are recorded, which is not here
+        elif input.device.type == "cpu" and kernels_for(input, *affine) is not None:
             return self._by_kernels(input)
         else:
             output = F.batch_norm(input, None, None, *affine, training=True, eps=self.eps)
@@ -83,9 +82,9 @@ class BatchStatNorm(ReluNorm):
         By kernels of our own if there are any; else a call of the framework's kernel for each: one
         set of its operations for all took ten times as long.
         """
-        kernels = kernels_for(x)
+        affine = self.weight, self.bias
+        kernels = kernels_for(x, *affine)
         if kernels is not None:
-            affine = self.weight, self.bias
             return kernels.normalise_passes(x, self.passes, *affine, self.eps, self.relu)
         output = torch.empty_like(x)
         statistics = torch.empty_like(self.weight), torch.empty_like(self.weight)

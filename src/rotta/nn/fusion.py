@@ -1,18 +1,20 @@
 """Let normalisation layers do the ReLU that follows them: one pass over memory instead of two."""
 
 import operator
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from itertools import chain
 
 import torch
 import torch.nn.functional as F
 from torch import fx, nn
 
 from rotta.nn.relu_norm import ReluNorm
+from rotta.nn.tracing import steps_of, traced
 
 _RELUS = (torch.relu, torch.relu_, F.relu, F.relu_)
 _ADDS = (operator.add, torch.add)
 _ADDS_IN_PLACE = (operator.iadd, "add_")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 PACKAGES = ("rotta", "torch", "torchvision", "timm")
 
 
@@ -39,11 +41,11 @@ def fuse_relus(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> nn.Modul
         >>> [name for name, _ in fused.named_children()], bn.relu
         (['0', '2'], True)
     """
-    steps = _steps(net)
+    steps = steps_of(net)
     if net in steps or not is_known(net, packages):
         return net
     try:
-        graph = _traced(net, steps)
+        graph = traced(net, steps)
     except Exception:  # a forward may raise anything when it is asked with a stand-in
         return net
     held = {name for name, _ in (*net.named_parameters(), *net.named_buffers())}
@@ -55,20 +57,53 @@ def fuse_relus(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> nn.Modul
         inputs = [call.all_input_nodes[0] for call in _calls(graph, net, layer)]
         layer.relu = True
         layer.may_overwrite = all(_is_its_own(each, net) for each in inputs)
-    return _in_order_of(net, fx.GraphModule(net, graph)) if fused else net
+    return _Fused(net, graph) if fused else net
 
 
-def _in_order_of(net: nn.Module, fused: nn.Module) -> nn.Module:
+class _Fused(fx.GraphModule):
+    """A graph with all that the network holds which it was made from, in the same order.
+
+    A graph leaves behind what predictions do not need; but where that holds tensors, they belong to
+    the network's state. Copies of it are made by the same constructor.
+    """
+
+    def __init__(self, root: nn.Module, graph: fx.Graph, class_name: str = "GraphModule") -> None:
+        super().__init__(root, graph, class_name)
+        _take_tensors(root, self)
+        _order(root, self)
+
+    def _deepcopy_init(self) -> Callable[..., None]:
+        return _Fused.__init__
+
+
+def _take_tensors(net: nn.Module, fused: fx.GraphModule) -> None:
+    for name, module in net.named_modules(remove_duplicate=False):
+        if not any(True for _ in chain(module.parameters(), module.buffers())):
+            continue
+        try:
+            own = fused.get_submodule(name)
+        except AttributeError:
+            fused.add_submodule(name, module)
+            continue
+        for key, parameter in module._parameters.items():
+            if key not in own._parameters:
+                own.register_parameter(key, parameter)
+        for key, buffer in module._buffers.items():
+            if key not in own._buffers:
+                own.register_buffer(key, buffer)
+        own._non_persistent_buffers_set |= module._non_persistent_buffers_set
+
+
+def _order(net: nn.Module, fused: nn.Module) -> None:
     """The parts of each part in the order in which they were defined, not called."""
     for name, module in net.named_modules():
         try:
             own = fused.get_submodule(name)
-        except AttributeError:  # a ReLU, or what is never called
+        except AttributeError:  # a ReLU
             continue
-        own._modules = {
-            part: own._modules[part] for part in module._modules if part in own._modules
-        }
-    return fused
+        for held in ("_modules", "_parameters", "_buffers"):
+            there, before = getattr(own, held), getattr(module, held)
+            setattr(own, held, {key: there[key] for key in before if key in there})
 
 
 def is_known(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> bool:
@@ -82,46 +117,9 @@ def is_known(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> bool:
 
 
 def _is_known(module: nn.Module, packages: tuple[str, ...]) -> bool:
-    listened_to = module._forward_hooks or module._forward_pre_hooks
+    listened_to = any(getattr(module, kind) for kind in _HOOKS)
     from_package = type(module).__module__.split(".")[0] in packages
     return from_package and not listened_to and "forward" not in module.__dict__
-
-
-def _steps(net: nn.Module) -> dict[nn.Module, str]:
-    """What is one step of the graph: PyTorch's layers and our normalisations, by name."""
-    is_layer = fx.Tracer().is_leaf_module
-    return {
-        module: name
-        for name, module in net.named_modules()
-        if isinstance(module, ReluNorm) or is_layer(module, name)
-    }
-
-
-def _traced(net: nn.Module, steps: dict[nn.Module, str]) -> fx.Graph:
-    """What the network computes of one argument.
-
-    ``fx.Tracer.trace`` replaces ``nn.Module.__call__`` for the whole process meanwhile, which
-    breaks networks that run in other threads. Here only the layers of this network, which nobody
-    else has, are told to note their calls.
-    """
-    tracer = fx.Tracer()
-    tracer.root, tracer.graph, tracer.tensor_attrs = net, fx.Graph(), {}
-    images = tracer.create_proxy("placeholder", "x", (), {})
-    try:
-        for layer, name in steps.items():
-            layer.forward = partial(_note_call, tracer, name)
-        result = net(images)
-    finally:
-        for layer in steps:
-            layer.__dict__.pop("forward", None)
-    if not isinstance(result, fx.Proxy):
-        raise ValueError("it returns more than a tensor")
-    tracer.create_node("output", "output", (tracer.create_arg(result),), {})
-    return tracer.graph
-
-
-def _note_call(tracer: fx.Tracer, name: str, *inputs: Any, **named: Any) -> fx.Proxy:
-    return tracer.create_proxy("call_module", name, inputs, named)
 
 
 def _absorb_relus(graph: fx.Graph, net: nn.Module, layer: ReluNorm) -> bool:

@@ -162,7 +162,7 @@ class _InstanceAware(Function):
         shift = torch.addcmul(bias, mean, scale, value=-1)
         output = scaled_and_shifted(x, scale.flatten(1), shift.flatten(1), relu=relu)
         numbers = own_mean, batch_mean, batch_var, mean, var, inverse, shift
-        by_kernels = own_kernels_serve(x, scale)
+        by_kernels = own_kernels_serve(x, scale, shift)
         after_relu = (output,) if relu and not by_kernels else ()
         ctx.save_for_backward(x, weight, *numbers, *after_relu)
         ctx.k, ctx.eps, ctx.of_batch = k, eps, of_batch  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
 The kernels see (R, C), channels innermost: 2-D, or 4-D in channels-last layout with R = N·H·W. All
 is float32. The work is shared out in pieces that do not depend on how many threads there are, so
-that equal inputs give equal bits.
+that equal inputs give equal bits. Gradients are numbers, without gradients of their own.
 """
 
 import torch
@@ -18,9 +18,9 @@ _PIECE = 16_384
 
 def usable(x: Tensor) -> bool:
     """Whether the kernels can serve: built, on a CPU, in float32, channels innermost."""
-    if x.device.type != "cpu" or x.dtype != torch.float32 or not are_plain(x):
+    if x.device.type != "cpu" or x.dtype != torch.float32:
         return False
-    if is_watched() or x.layout != torch.strided or x.is_neg():
+    if is_watched() or x.layout != torch.strided or not are_plain(x):
         return False
     return _is_innermost(x) and x.numel() > 0 and native.library() is not None
 
@@ -249,9 +249,19 @@ def gradient(
 
 
 def laid_out(x: Tensor) -> Tensor:
-    """As the kernels want it: behind a mean over pixels, a gradient comes in another layout."""
+    """As the kernels want it: behind a mean over pixels, a gradient comes in another layout.
+
+    Raises:
+        ValueError: It is a tensor of a kind that has no memory to read.
+    """
     layout = torch.channels_last if x.ndim == 4 else torch.contiguous_format
-    return x.resolve_neg().float().contiguous(memory_format=layout)
+    x = x.resolve_neg().float().contiguous(memory_format=layout)
+    if not are_plain(x):
+        raise ValueError(
+            f"a {type(x).__name__} came to the backward pass of a normalisation layer, whose "
+            "kernels read memory: set ROTTA_NATIVE=0 to leave it to PyTorch's"
+        )
+    return x
 
 
 def _by(mean: Tensor, inverse: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:

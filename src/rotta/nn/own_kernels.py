@@ -5,6 +5,7 @@ from typing import Protocol
 from torch import Tensor
 
 from rotta.nn import norm_cpu, norm_cuda
+from rotta.nn.watching import are_plain
 
 
 class NormKernels(Protocol):
@@ -58,8 +59,12 @@ class NormKernels(Protocol):
         """Gradients of ``move_and_normalise``."""
 
 
-def kernels_for(x: Tensor) -> NormKernels | None:
-    """The kernels that can normalise (B, C, …); none if that is left to PyTorch's.
+def kernels_for(x: Tensor, *numbers: Tensor) -> NormKernels | None:
+    """The kernels that can normalise a batch; none if that is left to PyTorch's.
+
+    Args:
+        x: (B, C, …).
+        numbers: Of channels, (C,) each, which a kernel would read as they lie in memory.
 
     Example:
         >>> import torch
@@ -67,4 +72,6 @@ def kernels_for(x: Tensor) -> NormKernels | None:
         True
     """
     kinds: tuple[NormKernels, ...] = (norm_cuda, norm_cpu)
-    return next((kernels for kernels in kinds if kernels.usable(x)), None)
+    usable = next((kernels for kernels in kinds if kernels.usable(x)), None)
+    readable = usable and are_plain(*numbers) and all(each.is_contiguous() for each in numbers)
+    return usable if readable else None

@@ -58,21 +58,19 @@ class RobustBatchNorm(TrainedNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise (B, C, …)."""
-        kernels = kernels_for(input)
+        statistics, affine = (self.running_mean, self.running_var), (self.weight, self.bias)
+        kernels = kernels_for(input, *statistics, *affine)
         # outside of updates they know no gradient
         if kernels is not None and (self.training or not torch.is_grad_enabled()):
             return self._by(kernels, input)
         if self.training:
             var, mean = channel_moments(input)  # Eqs. 1 and 2
-            held = [self.running_mean, self.running_var]
-            torch._foreach_lerp_(held, [mean, var], self.alpha)  # Eqs. 4 and 5
+            torch._foreach_lerp_(statistics, [mean, var], self.alpha)  # Eqs. 4 and 5
             if torch.is_grad_enabled():
                 # a copy: a layer that is used twice moves its statistics before the backward pass
-                mixed = torch.stack(held)
-                affine = self.weight, self.bias
+                mixed = torch.stack(statistics)
                 return mixed_norm(input, *affine, mean, mixed, self.alpha, self.eps, self.relu)
-        numbers = self.running_mean, self.running_var, self.weight, self.bias
-        return self.activated(F.batch_norm(input, *numbers, eps=self.eps))
+        return self.activated(F.batch_norm(input, *statistics, *affine, eps=self.eps))
 
     def _by(self, kernels: NormKernels, x: Tensor) -> Tensor:
         """The same in one or two passes over memory."""

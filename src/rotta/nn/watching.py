@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 
 _PLAIN = (Tensor, nn.Parameter)
 
@@ -21,15 +23,23 @@ def is_watched() -> bool:
         or torch._C._are_functorch_transforms_active()
         or torch._C._get_tracing_state()
         or torch._C._len_torch_dispatch_stack()
+        or torch._ops._len_torch_dispatch_stack_pre_dispatch()  # type: ignore[no-untyped-call]
+        or (torch._C._len_torch_function_stack() and _functions_are_followed())
         or forward_ad._current_level >= 0
     )
 
 
+def _functions_are_followed() -> bool:
+    """By more than ``torch.device`` as a context, or a default device, which place new tensors."""
+    modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+    return any(type(mode) is not DeviceContext for mode in modes)
+
+
 def are_plain(*tensors: Tensor) -> bool:
-    """Whether they are just their numbers: other kinds may have none, or mean more than they hold.
+    """Whether they mean what their memory holds: other kinds may have none, or stand for more.
 
     Example:
         >>> are_plain(torch.zeros(2), nn.Parameter(torch.zeros(2)))
         True
     """
-    return all(type(each) in _PLAIN for each in tensors)
+    return all(type(each) in _PLAIN and not each.is_neg() for each in tensors)

@@ -51,7 +51,7 @@ class PooledNorm(RobustBatchNorm):
     def _moved(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Move statistics towards the batch's, in place, and normalise with them."""
         streams = len(mean) // x.shape[1]
-        kernels = kernels_for(x)
+        kernels = kernels_for(x, mean, var, weight, bias)
         if streams == 1 and kernels is not None and _in_place(mean, var, weight, bias):
             numbers = weight, bias, mean, var
             return moved_and_normalised(kernels, x, *numbers, self.alpha, self.eps, self.relu)
