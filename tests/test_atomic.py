@@ -1,12 +1,14 @@
 """Files that are either complete or not there, and the two folders."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from rotta import folders
 from rotta.atomic import replacing
+from rotta.state_file import write_state
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -62,3 +64,25 @@ def test_what_a_link_points_to_is_replaced_and_what_is_no_file_stays(tmp_path: P
     with pytest.raises(OSError, match="not an ordinary file"), replacing(tmp_path / "pipe"):
         pass
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_links_that_lead_in_a_circle_are_told(tmp_path: Path) -> None:
+    """By an error for files, whichever Python has."""
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(OSError, match="a"), replacing(tmp_path / "a"):
+        pass
+    assert (tmp_path / "a").is_symlink()
+
+
+def test_what_was_broken_off_long_ago_is_cleared_away(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    left, fresh = (tmp_path / f".a.safetensors.0123456{n}.safetensors" for n in (7, 8))
+    others = [tmp_path / name for name in ("b", ".a.safetensors.backup", ".a.safetensors.0123")]
+    an_hour_ago = time.time() - 3601
+    for file in (left, fresh, *others):
+        file.write_text("half")
+        if file is not fresh:
+            os.utime(file, (an_hour_ago, an_hour_ago))
+    write_state(path, "example", {"seen": 3})
+    assert set(tmp_path.iterdir()) == {path, fresh, *others}

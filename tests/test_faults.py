@@ -1,6 +1,8 @@
 """Killed, out of room, two at once, and files that somebody damaged: nothing is lost or changed."""
 
+import copy
 import json
+import math
 import os
 import random
 import resource
@@ -25,13 +27,24 @@ from forking import forked, forks
 
 sys.path.append(str(Path(__file__).parent / "adapters"))
 
-from small_methods import fingerprint, make, same, small_net, stream, usual, walk
+from small_methods import (
+    fingerprint,
+    images,
+    make,
+    same,
+    small_net,
+    stream,
+    tiny_net,
+    usual,
+    walk,
+)
 
 import rotta
 from rotta.adapters import METHODS
 from rotta.checkpoint import Checkpoint
 from rotta.cli import app
 from rotta.datasets.base import Dataset
+from rotta.state_file import read_state, write_state
 from rotta.walk import walk as walk_along
 
 EACH_BATCH = 1e-9
@@ -327,6 +340,82 @@ def fuzzed(files: int, tmp_path: Path) -> None:
         if number % 50 == 0:
             assert [fingerprint(state.state_dict()) for state in states] == before
     assert [fingerprint(state.state_dict()) for state in states] == before
+
+
+def spots(content: Any) -> list[tuple[Any, Any]]:
+    """Every place in a nested content: what holds it, and under which key."""
+    if isinstance(content, dict):
+        keys: list[Any] = list(content)
+    elif isinstance(content, list):
+        keys = list(range(len(content)))
+    else:
+        return []
+    inside = [spot for key in keys for spot in spots(content[key])]
+    return [(content, key) for key in keys] + inside
+
+
+def crafted(rng: random.Random, content: Any) -> None:
+    """Change one thing in a content, as somebody might who then counts the checksum anew."""
+    holder, key = rng.choice(spots(content))
+    value = holder[key]
+    odd: tuple[Any, ...] = (
+        None,
+        True,
+        -1,
+        0,
+        2**40,
+        10**40,
+        1.5,
+        math.nan,
+        math.inf,
+        "x",
+        [],
+        [1],
+        (1, 2, 3),
+        {},
+    )
+    others: list[Any] = [rng.choice(odd)]
+    if isinstance(value, Tensor):
+        others += [value[:0] if value.ndim else value[None], value.flatten(), value[None], -value]
+        others += [value.to(rng.choice((torch.float64, torch.int64, torch.uint8, torch.bool)))]
+        others += [torch.full_like(value, 100), value.new_zeros(1)]
+    holder[key] = rng.choice(others)
+    if rng.random() < 0.1:
+        del holder[key]
+
+
+def crafted_files(files: int, tmp_path: Path) -> None:
+    """Either refused, or what was loaded goes on without any error but for the user."""
+    path, rng, contents = tmp_path / "crafted", random.Random(0), []
+    for name in ("tent", "note", "rotta", "rotta-lasting"):
+        model = make(name, tiny_net(), guard=True, bad_input="skip", reset_every=97)
+        walk(model, [images(7, seed, side=8) for seed in range(28)])
+        rotta.save(model, path)
+        contents.append(read_state(path, "method"))
+    net, refused = tiny_net(), 0
+    before = fingerprint(net.state_dict())
+    for _ in range(files):
+        content = copy.deepcopy(rng.choice(contents))
+        crafted(rng, content)
+        write_state(path, "method", content)
+        try:
+            loaded = rotta.load(path, net)
+        except ValueError:
+            refused += 1
+            continue
+        with suppress(ValueError):  # of images of another shape, say
+            walk(loaded, [images(7, seed, side=8) for seed in range(3)])
+    assert fingerprint(net.state_dict()) == before
+    assert files / 2 < refused < files
+
+
+def test_crafted_files_are_refused_or_fit(tmp_path: Path) -> None:
+    crafted_files(300, tmp_path)
+
+
+@pytest.mark.slow
+def test_ten_thousand_crafted_files_are_refused_or_fit(tmp_path: Path) -> None:
+    crafted_files(10_000, tmp_path)
 
 
 def test_damaged_files_are_refused_and_change_nothing(tmp_path: Path) -> None:

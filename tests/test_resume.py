@@ -294,6 +294,31 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         assert "is damaged" in message or "another version of rotta" in message
 
 
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        (("provenance", "data"), None),
+        (("provenance", "versions"), 3),
+        (("request", "batch_size"), "64"),
+        (("request", "setting"), ["ptta"]),
+        (("request", "seeds"), 0),
+        (("request", "seeds"), []),
+        (("request", "seeds"), [0.5]),
+        (("request", "threads"), True),
+        (("request", "limit"), "all"),
+    ],
+)
+def test_a_run_that_says_nonsense_is_refused(where: tuple[str, str], what: object) -> None:
+    assert command(*WORDS, "--methods", "source", "--out", "run").exit_code == 0
+    text = Path("run/run.json").read_text()
+    assert Begun.read(Path("run"))
+    stored = json.loads(text)
+    part, name = where
+    stored[part][name] = what
+    Path("run/run.json").write_text(json.dumps(stored))
+    assert "run.json is damaged" in refusal("--resume", "run")
+
+
 def test_a_run_whose_ground_has_moved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, "tent", Fails)
     assert command(*WORDS, "--methods", "tent", "--delta", "inf", "--out", "run").exit_code == 1

@@ -1,9 +1,11 @@
 """A method that is saved and loaded goes on as if it had never stopped, whichever it is."""
 
+import copy
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -243,6 +245,98 @@ class Unlisted(rotta.Source):
     """Not in the table of methods."""
 
 
+@every_method
+@pytest.mark.parametrize("by", ["file", "state"])
+def test_a_network_in_double_precision_goes_on_bit_by_bit(name: str, by: str, file: Path) -> None:
+    model, batches = make(name, small_net().double()), [x.double() for x in stream()]
+    walk(model, batches[:3])
+    if by == "file":
+        rotta.save(model, file)
+        loaded = rotta.load(file, small_net().double())
+    else:
+        loaded = make(name, small_net().double())
+        loaded.load_state_dict(model.state_dict())
+    assert fingerprint(loaded.state_dict()) == fingerprint(model.state_dict())
+    assert same(walk(loaded, batches[3:]), walk(model, batches[3:]))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("rotta", {"alpha": np.float32(0.5)}),
+        ("rotta", {"lr": torch.tensor(0.5)}),
+        ("note", {"k": np.float32(1)}),
+        ("tent", {"guard": np.bool_(True)}),
+        ("rotta", {"capacity": np.int64(8), "update_every": np.int64(8)}),
+    ],
+    ids=str,
+)
+def test_numbers_of_other_libraries_are_numbers(
+    name: str, options: dict[str, Any], file: Path
+) -> None:
+    model = make(name, **options)
+    walk(model, stream()[:3])
+    rotta.save(model, file)
+    loaded = rotta.load(file, small_net())
+    assert loaded.built == model.built
+    assert set(options) <= set(model.built)
+    assert same(walk(loaded, stream()[3:]), walk(model, stream()[3:]))
+
+
+class KeepsMore(nn.Module):
+    """What PyTorch does not know of, and a parameter that holds nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.nothing = small_net(), nn.Parameter(torch.empty(0))
+        self.version = 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.inner(x)
+        return logits
+
+    def get_extra_state(self) -> dict[str, Any]:
+        return {"version": self.version}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        self.version = state["version"]
+
+
+@every_method
+def test_a_network_that_keeps_more_than_tensors_goes_on(name: str, file: Path) -> None:
+    model = make(name, KeepsMore())
+    first = walk(model, stream()[:5])
+    rotta.save(model, file)
+    loaded = rotta.load(file, KeepsMore())
+    assert fingerprint(loaded.state_dict()) == fingerprint(model.state_dict())
+    assert same(walk(loaded, stream()[5:]), walk(model, stream()[5:]))
+    model.reset()
+    assert same(walk(model, stream()[:5]), first)
+
+
+@every_method
+def test_a_copy_goes_on_by_itself_around_the_same_network(name: str, file: Path) -> None:
+    model = make(name, guard=True)
+    walk(model, stream()[:3])
+    rotta.save(model, file)
+    size = file.stat().st_size
+    twin = copy.deepcopy(model)
+    assert twin.source_net is model.source_net
+    seen = [sum(p.numel() for p in Learnt(each).parameters()[0]) for each in (model, twin)]
+    assert seen[0] == seen[1]
+    before = fingerprint(model.state_dict())
+    of_twin = walk(twin, stream()[3:])
+    assert fingerprint(model.state_dict()) == before
+    rotta.save(twin, file)
+    assert file.stat().st_size < 1.1 * size
+    assert same(of_twin, walk(model, stream()[3:]))
+    twin.reset()
+    twin.double()
+    assert model.state_dict().keys() == twin.state_dict().keys()
+    assert all(p.dtype == torch.float32 for p in model.parameters())
+    assert all(p.dtype == torch.float32 for p in model.source_net.parameters())
+
+
 def test_a_method_that_could_not_be_built_again_is_not_saved(file: Path) -> None:
     with pytest.raises(ValueError, match=r"Unlisted is not in rotta\.METHODS"):
         rotta.save(Unlisted(small_net(), 10), file)
@@ -279,16 +373,26 @@ CHANGES: dict[str, tuple[Any, str]] = {
     "options of one kind": (lambda c: c["free"].update(alfa=1.0), "did you mean 'alpha'"),
     "other method": (lambda c: c.update(method="tent"), "unknown option of tent"),
     "half a state": (lambda c: c["state"].pop("bank.label"), "not the state of the same method"),
-    "other shape": (lambda c: c["state"].update({"bank.label": torch.ones(3)}), "another shape"),
+    "other shape": (
+        lambda c: c["state"].update({"bank.label": torch.ones(3, dtype=torch.int64)}),
+        "bank.label has another shape",
+    ),
+    "other kind": (
+        lambda c: c["state"].update({"bank.label": torch.ones(16)}),
+        "bank.label is of another kind",
+    ),
+    "no tensor": (lambda c: c["state"].update({"bank.label": 3}), "of another kind"),
     "no optimiser": (
         lambda c: c["state"]["_extra_state"]["optimiser"].pop("param_groups"),
-        "not the state of RoTTA",
+        "its optimiser cannot be gone on from",
     ),
     "generator of nothing": (
         lambda c: c["state"]["_extra_state"].update(generator=torch.zeros(3, dtype=torch.uint8)),
-        "not the state of RoTTA",
+        "its generator cannot be gone on from",
     ),
-    "not even a state": (lambda c: c.update(state=3), "not the state of RoTTA"),
+    "not even a state": (lambda c: c.update(state=3), "holds no method's state"),
+    "not even a method": (lambda c: c.update(method=[1]), "holds no method's state"),
+    "a seed that is none": (lambda c: c["free"].update(seed=0.5), "holds no method's state"),
 }
 
 

@@ -1,10 +1,14 @@
 """Files that are either complete or not there."""
 
 import os
+import re
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_BROKEN_OFF_AFTER = 3600  # seconds in which nobody wrote
 
 
 @contextmanager
@@ -25,7 +29,10 @@ def replacing(path: Path) -> Iterator[Path]:
         >>> [p.name for p in folder.iterdir()]
         ['a.txt']
     """
-    path = path.resolve()  # what a link points to is replaced, not the link
+    try:
+        path = path.resolve()  # what a link points to is replaced, not the link
+    except RuntimeError as error:  # before Python 3.13, where links lead in a circle
+        raise OSError(f"{path} leads nowhere ({error}): give another name") from error
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(f"{path} is not an ordinary file: give another name")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,3 +46,17 @@ def replacing(path: Path) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def clear_away(path: Path) -> None:
+    """Remove what processes that died while they were :func:`replacing` a file have left beside it.
+
+    Nobody has written there for an hour then. What cannot be removed stays.
+    """
+    path = path.resolve()
+    temporary = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}{re.escape(path.suffix)}")
+    for left in path.parent.iterdir():
+        if temporary.fullmatch(left.name):
+            with suppress(OSError):
+                if time.time() - left.stat().st_mtime > _BROKEN_OFF_AFTER:
+                    left.unlink()

@@ -74,7 +74,8 @@ def load(
             and the learning rate is again what it was at the start.
         bad_input: What is done about it from now on; as it was saved if left out.
         options: Others of the method that may change between two predictions, such as RoTTA's
-            ``precision``; all are as they were saved if left out.
+            ``precision``; all are as they were saved if left out. A ``seed`` counts from the next
+            ``reset()`` on.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -95,6 +96,9 @@ def load(
         fixed, free, state = (content[n] for n in ("options", "free", "state"))
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} lacks its {error}: use an earlier copy of it") from error
+    whole = all(isinstance(part, Mapping) for part in (fixed, free, state))
+    if not (whole and isinstance(name, str) and isinstance(free.get("seed", 0), int)):
+        raise ValueError(f"{path} holds no method's state: use an earlier copy of it")
     kind = lookup(METHODS, name, "method")
     lookup_options(name, {**fixed, **free})
     may_change = {option: None for option in defaults_of(kind) if option not in fixed}
@@ -104,7 +108,10 @@ def load(
     chosen = {**fixed, **free, **options}
     if bad_input is not None:
         chosen["bad_input"] = bad_input
-    model: Adapter = kind(net, num_classes, **chosen)
+    try:
+        model: Adapter = kind(net, num_classes, **chosen)
+    except TypeError as error:
+        raise ValueError(f"{path} names options that {name} cannot have ({error})") from error
     restore_state(model, state)
     if guard is None or guard == fixed.get("guard", False):
         return model

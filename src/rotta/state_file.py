@@ -13,7 +13,7 @@ from safetensors.torch import load as tensors_from
 from safetensors.torch import save as safetensors
 from torch import Tensor
 
-from rotta.atomic import replacing
+from rotta.atomic import clear_away, replacing
 
 FORMAT = 1
 """Of the files that are written. Files of a higher number are refused."""
@@ -49,6 +49,7 @@ def write_state(path: Path, kind: str, content: Any) -> None:
     try:
         with replacing(path) as temporary, temporary.open("wb") as file:
             file.writelines(pieces)
+        clear_away(path)
     except OSError as error:
         raise OSError(
             f"{path} could not be saved ({error}): make room there or give another place. What "

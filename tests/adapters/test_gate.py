@@ -71,6 +71,30 @@ def test_what_is_no_tensor_is_an_error_under_either_policy(name: str, x: Any) ->
 
 
 @every_method
+def test_nested_tensors_are_no_batch(name: str) -> None:
+    nested = torch.nested.nested_tensor(list(images(2)))
+    model = make(name)
+    with pytest.raises(ValueError, match="stack them"):
+        model(nested)
+    model = make(name, bad_input="skip")
+    assert model(nested).shape == (0, 10)
+    assert model.skipped == NOTHING | {"shape": 1}
+
+
+class Picture(torch.Tensor):
+    """A tensor by another name, as libraries for images have them."""
+
+
+@every_method
+def test_tensors_by_other_names_are_kept_as_tensors(name: str) -> None:
+    model = make(name)
+    logits = [model(x.as_subclass(Picture)) for x in stream()]
+    assert same(logits, walk(make(name), stream()))
+    assert {type(each) for each in logits} == {torch.Tensor}
+    assert all(type(v) is torch.Tensor for v in model.state_dict().values() if torch.is_tensor(v))
+
+
+@every_method
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 def test_rows_that_are_not_finite_are_as_if_they_had_not_come(name: str, value: float) -> None:
     """Neither predictions of the others, nor statistics, bank and gradients know of them."""

@@ -156,9 +156,20 @@ def test_looking_leaves_no_trace(name: str) -> None:
 def test_unlearnt_is_what_was_said_at_the_start(name: str) -> None:
     """The other learners track statistics, which stay what they are."""
     model, x = guarded(name), images(8)
+    draws = getattr(model, "generator", torch.Generator())  # CoTTA's views are drawn each time
+    at_start = draws.get_state()
     expected = model.infer_unlearnt(x)
     walk(model, batches(2))
+    draws.set_state(at_start)
     assert torch.equal(model.infer_unlearnt(x), expected)
+
+
+@every_learner
+def test_what_has_not_learnt_has_lost_nothing(name: str) -> None:
+    """Whatever else the method does to predict, it does for what a guard compares with too."""
+    model, x = guarded(name), images(8)
+    with torch.no_grad():
+        assert torch.allclose(model.infer_unlearnt(x), model.infer(x), atol=1e-5)
 
 
 @every_method

@@ -2,10 +2,11 @@
 
 import copy
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,18 +24,21 @@ from rotta.adapters.input_check import (
 from rotta.adapters.learnt import Learnt, addresses
 from rotta.adapters.logits import checked_logits
 from rotta.adapters.method_state import (
+    EXTRA,
     check_state,
     copied,
     load_optimiser,
     moments_follow,
     state_of,
 )
+from rotta.adapters.state_check import OTHER, check_attributes, check_bank
 from rotta.adapters.unchanged import SharedPass, UnchangedPass
 from rotta.guard import Event, Guard, shows_something
 from rotta.memory.bank import Bank
 from rotta.nn.cuda_graphs import Result
 from rotta.nn.to_host import ToHost
 
+_BANK = "bank."  # how names in the state begin
 _ALL_KEYS_MATCH = nn.Module().load_state_dict({})
 
 
@@ -42,6 +46,8 @@ class _Method(ABCMeta):
     """What is done for every method when it is built."""
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
+        # numbers of numpy, and tensors of one number, would be lost where a state is saved
+        options = {name: _plain(value) for name, value in options.items()}
         with torch.inference_mode(False):  # or nothing in it could be trained
             method = super().__call__(*args, **options)
         # how it was built is part of its state: one that was built otherwise cannot continue it
@@ -217,6 +223,8 @@ class Adapter(nn.Module, metaclass=_Method):
         precise = torch.autocast(x.device.type, enabled=False)
         with torch.inference_mode(False), torch.no_grad(), precise:
             x = x.clone() if x.is_inference() else x.detach()
+            if type(x) is not Tensor and type(x).__torch_dispatch__ is Tensor.__torch_dispatch__:
+                x = x.as_subclass(Tensor)  # a tensor by another name, which is not to be kept
             if pixels is None:
                 return self._run_without_the_bad(x, learn=learn)
             return self._run_checked(x, pixels, learn=learn)
@@ -355,6 +363,7 @@ class Adapter(nn.Module, metaclass=_Method):
         self.remember_start()
         mine, shared = self.state_dict(), addresses(self.source_net)
         check_state(mine, state_dict, shared)
+        self._check_own(state_dict)
         # weights that are shared with the network are equal, and are not even touched
         own = {
             name: value
@@ -363,7 +372,50 @@ class Adapter(nn.Module, metaclass=_Method):
         }
         with torch.inference_mode(False):
             super().load_state_dict(own, strict=False)
+            if self.bank is not None:  # whose images are the network's kind of numbers
+                self.bank.images = self.bank.images.to(self._dtype())
         return _ALL_KEYS_MATCH
+
+    def _check_own(self, state: Mapping[str, Any]) -> None:
+        """Refuse what this method could not go on from, although its names are right."""
+        extra = state[EXTRA]
+        names = [name for name in self.get_extra_state() if name != "built"]
+        check_attributes({name: getattr(self, name) for name in names}, extra)
+        if self._guard is not None:
+            self._check_snapshot(extra["_guard"]["_snapshot"], state)
+        if self.bank is not None:
+            start = len(_BANK)
+            stored = {name[start:]: own for name, own in state.items() if name.startswith(_BANK)}
+            check_bank(self.bank, stored, self.num_classes)
+            shape, seen = stored["images"].shape[1:], extra["_input_shape"]
+            if (
+                len(shape) == 3
+                and bool((stored["label"] >= 0).any())
+                and tuple(seen or ()) != tuple(shape)
+            ):
+                raise ValueError(f"{OTHER}: its bank holds images of another shape than it saw")
+
+    def _check_snapshot(self, snapshot: dict[str, Tensor] | None, state: Mapping[str, Any]) -> None:
+        for name, tensor in (snapshot or {}).items():
+            own = state.get(name)
+            if not isinstance(own, Tensor) or own.shape != tensor.shape:
+                raise ValueError(f"{OTHER}: its guard remembers another {name}")
+
+    def _dtype(self) -> torch.dtype:
+        return next((p.dtype for p in self.parameters() if p.is_floating_point()), torch.float32)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A twin that goes on by itself; what neither changes, it shares with the network too."""
+        given, memo[id(self.source_net)] = addresses(self.source_net), self.source_net
+        start = self._start or {}
+        for tensor in (*self.parameters(), *self.buffers(), *start.values()):
+            if isinstance(tensor, Tensor) and tensor.data_ptr() in given:
+                is_parameter, alias = isinstance(tensor, nn.Parameter), tensor.detach()
+                memo[id(tensor)] = nn.Parameter(alias, False) if is_parameter else alias
+        twin = self.__new__(type(self))
+        memo[id(self)] = twin
+        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
 
     @contextmanager
     def _draws_given_back(self, *, always: bool) -> Iterator[None]:
@@ -379,6 +431,11 @@ class Adapter(nn.Module, metaclass=_Method):
         finally:
             if always or not done:
                 generator.set_state(state)
+
+
+def _plain(value: Any) -> Any:
+    one = isinstance(value, np.generic) or (isinstance(value, Tensor) and value.ndim == 0)
+    return value.item() if one else value
 
 
 def _device_of(net: nn.Module) -> torch.device:

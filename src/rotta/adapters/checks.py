@@ -19,7 +19,7 @@ def check_between(low: float, high: float, **values: float) -> None:
 def check_at_least_one(**counts: int) -> None:
     """Refuse what is not a whole number from 1 on by its name."""
     for name, count in counts.items():
-        if not isinstance(count, int) or count < 1:
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise ValueError(f"{name} must be 1 or more, a whole number, got {count!r}")
 
 

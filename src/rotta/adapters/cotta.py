@@ -106,10 +106,6 @@ class CoTTA(Adapter):
             return self._logits(self.teacher, x)
         return torch.stack(list(self._view_logits(x))).sum(dim=0) / self.passes
 
-    def infer_unlearnt(self, x: Tensor) -> Tensor:
-        """The source's logits, (B, num_classes): one pass instead of as many as there are views."""
-        return self._logits(self.source, x)
-
     def learn(self, x: Tensor, logits: Tensor) -> None:
         """Step towards the teacher's predictions; follow; restore."""
         with torch.enable_grad():

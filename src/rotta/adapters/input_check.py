@@ -43,6 +43,8 @@ def check_form(x: object, like: Tensor | None, shape: tuple[int, ...] | None) ->
             f"the method was converted to {like.dtype}, in which small updates are lost: "
             "convert it back with .float()"
         )
+    if x.is_nested:
+        raise BadInputError("shape", "images must be one tensor, not nested ones: stack them")
     if x.ndim != 4:
         raise BadInputError(
             "shape", f"images must be of shape (B, C, H, W), not {tuple(x.shape)}: reshape them"
@@ -140,6 +142,6 @@ def unpredicted(x: Tensor, num_classes: int, like: Tensor | None) -> Tensor:
         >>> [len(unpredicted(x, 5, None)) for x in (torch.zeros(2, 3, 8, 8), torch.zeros(8, 8))]
         [2, 0]
     """
-    rows = len(x) if x.ndim == 4 else 0
+    rows = 0 if x.is_nested or x.ndim != 4 else len(x)
     like = torch.empty(0) if like is None else like.detach()
     return like.new_full((rows, num_classes), torch.nan)

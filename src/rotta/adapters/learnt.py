@@ -120,8 +120,8 @@ class Learnt:
 
 
 def addresses(net: nn.Module) -> set[int]:
-    """Where a network's parameters lie."""
-    return {p.data_ptr() for p in net.parameters()}
+    """Where a network's parameters lie; what holds nothing lies nowhere."""
+    return {p.data_ptr() for p in net.parameters() if p.numel()}
 
 
 @torch.no_grad()

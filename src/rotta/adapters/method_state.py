@@ -6,7 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rotta.adapters.state_check import OTHER
 from rotta.guard import Guard
+
+EXTRA = "_extra_state"
+"""PyTorch's name in a state for what is neither parameter nor buffer: here, the method's own."""
 
 
 def state_of(value: Any) -> Any:
@@ -48,31 +52,46 @@ def moments_follow(optimiser: torch.optim.Optimizer) -> None:
 
 def check_state(own: dict[str, Any], given: Any, shared: set[int]) -> None:
     """Refuse what is not the state of such a method, before anything is loaded."""
-    other = "this is not the state of the same method with the same options"
     if not isinstance(given, Mapping) or set(given) != set(own):
-        raise ValueError(f"{other}: build the method as it was built when the state was saved")
+        raise ValueError(f"{OTHER}: build the method as it was built when the state was saved")
     for name, value in own.items():
         stored = given[name]
-        if not isinstance(value, Tensor):
-            if not isinstance(stored, Mapping) or set(stored) != set(value):
-                raise ValueError(f"{other}: it does not hold {', '.join(value)}")
-            if stored["built"] != value["built"]:
-                differing = sorted(
-                    f"{name}={was!r}"
-                    for name, was in stored["built"].items()
-                    if value["built"].get(name) != was
-                )
-                raise ValueError(f"{other}: it was saved with {', '.join(differing)}")
+        if name == EXTRA:
+            _check_extra(value, stored)
+        elif not isinstance(value, Tensor):
+            continue  # the network's, who knows what it is
+        elif not isinstance(stored, Tensor) or _kind(stored) != _kind(value):
+            raise ValueError(f"{OTHER}: {name} is of another kind")
         elif name == "bank.images":  # allocated by the first batch
-            if len(stored) != len(value):
-                raise ValueError(f"{other}: its bank has {len(stored)} places, not {len(value)}")
+            if stored.ndim not in (2, 4) or len(stored) != len(value):
+                places = tuple(stored.shape)[:1]
+                raise ValueError(f"{OTHER}: its bank has {places} places, not {len(value)}")
         elif stored.shape != value.shape:
-            raise ValueError(f"{other}: {name} has another shape")
+            raise ValueError(f"{OTHER}: {name} has another shape")
         elif value.data_ptr() in shared and not _equal(value, stored):
             raise ValueError(
                 f"this is the state of another network: {name} differs, which no method changes. "
                 "Build the method on the network of that time"
             )
+
+
+def _check_extra(own: dict[str, Any], stored: Any) -> None:
+    if not isinstance(stored, Mapping) or set(stored) != set(own):
+        raise ValueError(f"{OTHER}: it does not hold {', '.join(own)}")
+    built, mine = stored["built"], own["built"]
+    if built != mine:
+        was = built if isinstance(built, Mapping) else {}
+        differing = sorted(
+            f"{name}={value!r}"
+            for name, value in was.items()
+            if name not in mine or mine[name] != value
+        )
+        raise ValueError(f"{OTHER}: it was saved with {', '.join(differing)}")
+
+
+def _kind(tensor: Tensor) -> tuple[bool, bool]:
+    """Numbers of any precision can be taken over, but not as numbers of another sort."""
+    return tensor.is_floating_point(), tensor.is_complex()
 
 
 def copied(state: Any, keep: set[int]) -> Any:

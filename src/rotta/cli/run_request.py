@@ -5,7 +5,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from rotta.atomic import replacing
 from rotta.cli.run_folder import REQUEST
@@ -73,10 +74,27 @@ class Begun:
             if number == _FORMAT and set(request) == {field.name for field in fields(Request)}:
                 if request["delta"] is None:
                     request["delta"] = math.inf
-                return cls(Request(**request), dict(stored["provenance"]), stored["weights"])
+                begun = cls(Request(**request), dict(stored["provenance"]), stored["weights"])
+                begun._check()
+                return begun
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"{path} is damaged ({error}): start a new run") from error
         raise ValueError(f"{path} was written by another version of rotta: resume with that one")
+
+    def _check(self) -> None:
+        """Refuse what :meth:`write` never writes.
+
+        Raises:
+            TypeError: Names it.
+        """
+        for field, kind in get_type_hints(Request).items():
+            if not _is_a(getattr(self.request, field), kind):
+                raise TypeError(f"{field} is {getattr(self.request, field)!r}")
+        if not self.request.seeds:
+            raise TypeError("there are no seeds")
+        for name in ("versions", "data"):
+            if not isinstance(self.provenance.get(name), dict):
+                raise TypeError(f"it does not hold {name}")
 
     def check_unchanged(
         self, versions: Mapping[str, str], kernels: str, data: Mapping[str, str], weights: str
@@ -114,3 +132,19 @@ class Begun:
                 "the source model has not the weights that it had when the run began: put them "
                 "back, or start a new run"
             )
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    """Whether JSON's value is of a type of :class:`Request`.
+
+    Example:
+        >>> _is_a([0, 1], list[int]), _is_a(1, float), _is_a("1", int | None), _is_a(True, int)
+        (True, True, False, False)
+    """
+    if isinstance(kind, UnionType):
+        return any(_is_a(value, each) for each in get_args(kind))
+    if get_origin(kind) is list:
+        return isinstance(value, list) and all(_is_a(each, get_args(kind)[0]) for each in value)
+    if kind is float:
+        return type(value) in (int, float)
+    return type(value) is kind

@@ -1,7 +1,7 @@
 """The guard: looks at a method now and then, and puts it back when learning has harmed it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -279,15 +279,48 @@ class Guard:
     @classmethod
     def fits(cls, state: dict[str, Any]) -> bool:
         """Whether it has all that :meth:`load` needs, and nothing else."""
-        own, asked = set(cls().state()), state.get("_asked")
-        complete = own - set(cls._LATER) <= set(state) <= own
-        return complete and (asked is None or asked.shape == (len(SIGNALS),))
+        own = cls().state()
+        if not set(own) - set(cls._LATER) <= set(state) <= set(own):
+            return False
+        return all(_may_be(name, own[name], value) for name, value in state.items())
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue from there."""
         plain = {name: value for name, value in state.items() if name != "_evidence"}
         self.__dict__.update(self._LATER | plain)
         self._evidence.value = state["_evidence"]
+
+
+def _may_be(name: str, at_first: Any, value: Any) -> bool:
+    """Whether a guard may come to remember a value, which is ``at_first`` when it is new."""
+    match name:
+        case "events":
+            return isinstance(value, list) and all(map(_is_event, value))
+        case "_signals":
+            return isinstance(value, dict) and (not value or _are_numbers(value, SIGNALS))
+        case "_asked":
+            return value is None or (isinstance(value, Tensor) and value.shape == (len(SIGNALS),))
+        case "_answers":
+            return value is None or (isinstance(value, Tensor) and value.ndim == 2)
+        case "_snapshot":
+            is_one = isinstance(value, dict) and all(map(torch.is_tensor, value.values()))
+            return value is None or is_one
+        case "_level":
+            return value is None or type(value) in (int, float)
+        case "_evidence":
+            return type(value) in (int, float) and value >= 0
+        case "_was_finite":
+            return type(value) is bool
+    assert type(at_first) is int, f"nobody says what {name} may be"
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _are_numbers(values: dict[str, Any], names: Sequence[str]) -> bool:
+    return set(values) == set(names) and all(type(each) is float for each in values.values())
+
+
+def _is_event(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == set(Event.__annotations__)
 
 
 def _harm(signals: dict[str, float]) -> float:

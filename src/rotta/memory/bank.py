@@ -93,5 +93,5 @@ class Bank(nn.Module, ABC):
         self._is_full = False
         stored = state_dict.get(prefix + "images")
         if stored is not None and stored.shape != self.images.shape:
-            self.images = self.images.new_zeros(stored.shape)
+            self.images = self.images.new_zeros(stored.shape, dtype=stored.dtype)
         super()._load_from_state_dict(state_dict, prefix, *rest)
