@@ -48,6 +48,26 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
+def check_writable(path: Path) -> None:
+    """Find out before hours of work whether a file can be written at their end.
+
+    Raises:
+        OSError: It cannot; the message says what to do.
+
+    Example:
+        >>> check_writable(Path("/dev/null/a.txt"))
+        Traceback (most recent call last):
+        OSError: /dev/null/a.txt cannot be written (...): give another place
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        probe = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise OSError(f"{path} cannot be written ({error}): give another place") from error
+
+
 def clear_away(path: Path) -> None:
     """Remove what processes that died while they were :func:`replacing` a file have left beside it.
 

@@ -97,7 +97,7 @@ def load(
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} lacks its {error}: use an earlier copy of it") from error
     whole = all(isinstance(part, Mapping) for part in (fixed, free, state))
-    if not (whole and isinstance(name, str) and isinstance(free.get("seed", 0), int)):
+    if not (whole and isinstance(name, str) and _is_seed(free.get("seed", 0))):
         raise ValueError(f"{path} holds no method's state: use an earlier copy of it")
     kind = lookup(METHODS, name, "method")
     lookup_options(name, {**fixed, **free})
@@ -160,6 +160,10 @@ def restore_state(model: Adapter, changed: Mapping[str, Any]) -> None:
             f"this is not the state of {type(model).__name__} ({error}): build the method as it "
             "was built when the state was saved"
         ) from error
+
+
+def _is_seed(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**64
 
 
 def _shared_names(model: Adapter) -> set[str]:

@@ -1,6 +1,7 @@
 """What every method promises, whichever it is: a method in the table is tested here."""
 
 import gc
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from torch import Tensor, nn
 
 import rotta
 from rotta.adapters import METHODS, Adapter
+from rotta.adapters.common import defaults_of
 from rotta.adapters.logits import logits_of
 from rotta.models import build
 
@@ -484,6 +486,42 @@ def test_grey_images_work_or_are_refused_at_once(name: str) -> None:
 
 
 # By name
+
+
+@every_method
+def test_what_is_no_network_or_no_more_is_refused(name: str) -> None:
+    model: Any = make(name)
+    with pytest.raises(ValueError, match=r"already: pass the one in it, net.detach\(\)"):
+        rotta.adapt(model, name, num_classes=10)
+    others: list[Any] = ["resnet50", model.state_dict(), small_net]
+    for other in others:
+        with pytest.raises(ValueError, match=r"must be an nn\.Module"):
+            rotta.adapt(other, name, num_classes=10)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("tent", {"guard": "false"}, "guard must be True or False, got 'false'"),
+        ("tent", {"guard": 1}, "guard must be True or False, got 1"),
+        ("rotta", {"alpha": "0.1"}, "alpha must be a number, got '0.1'"),
+        ("rotta", {"nu": True}, "nu must be a number, got True"),
+        ("rotta", {"precision": 16}, "precision must be a string, got 16"),
+    ],
+)
+def test_options_of_another_type_are_refused(
+    name: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(name, **options)
+
+
+@every_method
+def test_help_shows_all_options(name: str) -> None:
+    parameters = inspect.signature(METHODS[name]).parameters
+    assert list(parameters)[:2] == ["net", "num_classes"]
+    defaults = {key: p.default for key, p in list(parameters.items())[2:]}
+    assert defaults == defaults_of(METHODS[name])
 
 
 @every_method

@@ -74,6 +74,13 @@ def test_train_writes_weights_that_load(tmp_path: Path) -> None:
     metadata = read_weights(tmp_path / "net.safetensors")[1]
     assert "--epochs 1" in metadata["training"]
     assert not (tmp_path / "net.safetensors.training").exists()
+    ordinary = tmp_path / "ordinary"
+    ordinary.touch()
+    assert (tmp_path / "net.safetensors").stat().st_mode == ordinary.stat().st_mode
+    before = (tmp_path / "net.safetensors").read_bytes()
+    again = rotta(*words, "--out", "net.safetensors")
+    assert "is there already" in str(again.exception)
+    assert (tmp_path / "net.safetensors").read_bytes() == before
 
 
 TRAIN = ("train", "--arch", "wrn-10-1", "--dataset", "digits")
@@ -123,6 +130,7 @@ TRAIN = ("train", "--arch", "wrn-10-1", "--dataset", "digits")
         (("stream", "--out", "fig.bmp"), ".png or .svg"),
         (("train", "--arch", "wrn", "--dataset", "digits", "--out", "a.safetensors"), "wrn-10-1"),
         ((*TRAIN, "--out", "a.pth"), ".safetensors"),
+        ((*TRAIN, "--out", "/dev/null/a.safetensors"), "give another place"),
     ],
 )
 def test_mistakes_end_in_one_sentence_and_no_files(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rotta.adapters.checks import check_at_least_one, check_usable
 from rotta.adapters.class_mix import ClassMix
-from rotta.adapters.common import check_bad_input, defaults_of
+from rotta.adapters.common import check_bad_input, check_options, defaults_of, signature_of
 from rotta.adapters.input_check import (
     REASONS,
     BadInputError,
@@ -45,9 +45,20 @@ _ALL_KEYS_MATCH = nn.Module().load_state_dict({})
 class _Method(ABCMeta):
     """What is done for every method when it is built."""
 
+    def __init__(cls, *args: Any) -> None:
+        super().__init__(*args)
+        cls.__signature__ = signature_of(cls)  # for help(), which would show that of __call__
+
     def __call__(cls, *args: Any, **options: Any) -> Any:
         # numbers of numpy, and tensors of one number, would be lost where a state is saved
         options = {name: _plain(value) for name, value in options.items()}
+        check_options(cls, options)
+        for net in (*args[:1], options.get("net")):
+            if isinstance(net, Adapter):
+                raise ValueError(
+                    f"the network is a {type(net).__name__} already: pass the one in it, "
+                    "net.detach()"
+                )
         with torch.inference_mode(False):  # or nothing in it could be trained
             method = super().__call__(*args, **options)
         # how it was built is part of its state: one that was built otherwise cannot continue it

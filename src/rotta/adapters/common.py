@@ -1,6 +1,7 @@
 """Options that every method has besides its own."""
 
 from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from typing import Any, TypedDict, get_args, get_type_hints
 
 BAD_INPUT = ("raise", "skip")
@@ -29,6 +30,9 @@ COMMON_DEFAULTS: dict[str, Any] = {
 """What they are if they are left out."""
 
 
+_IN_WORDS = {bool: "True or False", float: "a number", str: "a string"}
+
+
 def defaults_of(kind: type) -> dict[str, Any]:
     """All options of a method with their defaults, its own first.
 
@@ -43,17 +47,61 @@ def defaults_of(kind: type) -> dict[str, Any]:
 
 def type_of(kind: type, option: str) -> type:
     """As it is declared, whether or not it may be left to itself with ``None``."""
-    hints = {**get_type_hints(CommonOptions), **get_type_hints(_constructor(kind))}
-    hint = hints[option]
-    (wanted,) = (part for part in get_args(hint) or (hint,) if part is not type(None))
+    (wanted,) = _types_of(_hints_of(kind)[option])
     assert isinstance(wanted, type), f"{option} is of several types"
     return wanted
+
+
+def check_options(kind: type, options: dict[str, Any]) -> None:
+    """Refuse options of another type than they are declared with.
+
+    Args:
+        kind: A method.
+        options: By name; names that it does not know are its constructor's to refuse.
+
+    Raises:
+        ValueError: Names the first.
+
+    Example:
+        >>> import rotta
+        >>> check_options(rotta.TENT, {"guard": "false"})
+        Traceback (most recent call last):
+        ValueError: guard must be True or False, got 'false'
+    """
+    hints = _hints_of(kind)
+    for name in options.keys() & hints.keys():
+        wanted, value = _types_of(hints[name]), options[name]
+        if len(wanted) != 1 or wanted[0] not in _IN_WORDS or value is None:
+            continue
+        if not (isinstance(value, wanted[0]) or (wanted[0] is float and type(value) is int)):
+            raise ValueError(f"{name} must be {_IN_WORDS[wanted[0]]}, got {value!r}")
+
+
+def signature_of(kind: type) -> Signature:
+    """How a method is built: its constructor's arguments, the common options among them."""
+    own = signature(_constructor(kind)).parameters
+    named = [p for name, p in own.items() if name != "self" and p.kind is not p.VAR_KEYWORD]
+    common = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+        for name, default in COMMON_DEFAULTS.items()
+        if name not in own
+    ]
+    takes_common = any(p.kind is p.VAR_KEYWORD for p in own.values())
+    return Signature([*named, *(common if takes_common else ())])
 
 
 def check_bad_input(policy: str) -> None:
     """Refuse an unknown policy."""
     if policy not in BAD_INPUT:
         raise ValueError(f"bad_input must be one of {', '.join(BAD_INPUT)}, not {policy!r}")
+
+
+def _hints_of(kind: type) -> dict[str, Any]:
+    return {**get_type_hints(CommonOptions), **get_type_hints(_constructor(kind))}
+
+
+def _types_of(hint: Any) -> list[Any]:
+    return [part for part in get_args(hint) or (hint,) if part is not type(None)]
 
 
 def _own_defaults(kind: type) -> dict[str, Any]:

@@ -58,6 +58,10 @@ def adapt(
     """
     kind: Any = lookup(METHODS, method, "method")
     lookup_options(method, options)
+    if not isinstance(net, nn.Module):
+        raise ValueError(
+            f"the network must be an nn.Module, not {type(net).__name__}: build it first"
+        )
     classes = num_classes if num_classes is not None else _outputs_of(net)
     adapter: Adapter = kind(net, classes, **options)
     return adapter

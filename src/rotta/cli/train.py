@@ -45,12 +45,16 @@ def train(
 
     Example: `rotta train --arch wrn-10-1 --dataset digits --out digits.safetensors`
     """
+    from rotta.atomic import check_writable
     from rotta.models.train_to_file import Recipe, train_to_file
 
     if out.suffix != ".safetensors":
         raise ValueError(f"weights are written as safetensors: end {out} in .safetensors")
     if out.is_dir():
         raise ValueError(f"{out} is a folder: give --out the name of a file")
+    if out.exists() and not out.with_name(out.name + ".training").exists():
+        raise ValueError(f"{out} is there already: give --out another name, or remove it")
+    check_writable(out)
     recipe = Recipe(
         arch=arch,
         dataset=dataset,

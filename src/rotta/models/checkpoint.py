@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as safetensors
 from torch import Tensor, nn
 
 from rotta.atomic import replacing
@@ -76,7 +76,8 @@ def save_weights(
         raise ValueError(f"weights are saved as safetensors: end {path} in .safetensors")
     stored = {name: _stored(name, x, half) for name, x in model.state_dict().items()}
     with replacing(path) as temporary:
-        save_file(stored, temporary, metadata=dict(metadata))
+        # not by save_file: its files could be read by their owner alone
+        temporary.write_bytes(safetensors(stored, metadata=dict(metadata)))
 
 
 def fits_half(model: nn.Module) -> bool:

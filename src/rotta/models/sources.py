@@ -26,6 +26,8 @@ class SourceModel:
     """On the clean test images of ``dataset``, in percent."""
     about: str
     """How it was trained, or where it comes from, in a few words."""
+    robustbench: str | None = None
+    """RobustBench's name for a model of this kind, of which the paper's source is one."""
 
     @property
     def relative(self) -> str:
@@ -37,15 +39,35 @@ SOURCES: dict[str, SourceModel] = {
     source.name: source
     for source in (
         SourceModel("digits", "wrn-10-1", 10, "digits", 0.89, "comes with the package"),
-        SourceModel("cifar10-wrn28-10", "wrn-28-10", 10, "cifar10", 5.18, "ordinary training"),
         SourceModel(
-            "cifar100-resnext29-augmix", "resnext-29", 100, "cifar100", 21.71, "trained with AugMix"
+            "cifar10-wrn28-10", "wrn-28-10", 10, "cifar10", 5.18, "ordinary training", "Standard"
         ),
         SourceModel(
-            "cifar10-wrn40-2-augmix", "wrn-40-2", 10, "cifar10", 5.79, "trained with AugMix"
+            "cifar100-resnext29-augmix",
+            "resnext-29",
+            100,
+            "cifar100",
+            21.71,
+            "trained with AugMix",
+            "Hendrycks2020AugMix_ResNeXt",
         ),
         SourceModel(
-            "cifar100-wrn40-2-augmix", "wrn-40-2", 100, "cifar100", 26.22, "trained with AugMix"
+            "cifar10-wrn40-2-augmix",
+            "wrn-40-2",
+            10,
+            "cifar10",
+            5.79,
+            "trained with AugMix",
+            "Hendrycks2020AugMix_WRN",
+        ),
+        SourceModel(
+            "cifar100-wrn40-2-augmix",
+            "wrn-40-2",
+            100,
+            "cifar100",
+            26.22,
+            "trained with AugMix",
+            "Hendrycks2020AugMix_WRN",
         ),
     )
 }
@@ -198,7 +220,9 @@ def _file_of(source: SourceModel) -> Path:
         looked = ", ".join(str(place) for place in folders.places(source.relative))
         raise FileNotFoundError(
             f"the source model {source.name} needs {source.name}.safetensors; looked for: "
-            f"{looked}. ROTTA_HOME and ROTTA_CACHE set these folders"
+            f"{looked}. ROTTA_HOME and ROTTA_CACHE set these folders. Or take another model of the "
+            f"kind with --source FILE: RobustBench's {source.robustbench} for {source.dataset}, or "
+            f"your own: rotta train --arch {source.arch} --dataset {source.dataset} --out FILE"
         )
     return path
 
