@@ -73,5 +73,6 @@ def kernels_for(x: Tensor, *numbers: Tensor) -> NormKernels | None:
     """
     kinds: tuple[NormKernels, ...] = (norm_cuda, norm_cpu)
     usable = next((kernels for kernels in kinds if kernels.usable(x)), None)
-    readable = usable and are_plain(*numbers) and all(each.is_contiguous() for each in numbers)
-    return usable if readable else None
+    if usable is None or not are_plain(*numbers):
+        return None
+    return usable if all(each.is_contiguous() for each in numbers) else None

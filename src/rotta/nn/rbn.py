@@ -62,7 +62,7 @@ class RobustBatchNorm(TrainedNorm):
         kernels = kernels_for(input, *statistics, *affine)
         # outside of updates they know no gradient
         if kernels is not None and (self.training or not torch.is_grad_enabled()):
-            return self._by(kernels, input)
+            return self._by(kernels, input, statistics, affine)
         if self.training:
             var, mean = channel_moments(input)  # Eqs. 1 and 2
             torch._foreach_lerp_(statistics, [mean, var], self.alpha)  # Eqs. 4 and 5
@@ -72,9 +72,14 @@ class RobustBatchNorm(TrainedNorm):
                 return mixed_norm(input, *affine, mean, mixed, self.alpha, self.eps, self.relu)
         return self.activated(F.batch_norm(input, *statistics, *affine, eps=self.eps))
 
-    def _by(self, kernels: NormKernels, x: Tensor) -> Tensor:
+    def _by(
+        self,
+        kernels: NormKernels,
+        x: Tensor,
+        statistics: tuple[Tensor, Tensor],
+        affine: tuple[Tensor, Tensor],
+    ) -> Tensor:
         """The same in one or two passes over memory."""
-        statistics, affine = (self.running_mean, self.running_var), (self.weight, self.bias)
         if not self.training:
             place = x if self.may_overwrite else None
             return kernels.normalise(x, *statistics, *affine, self.eps, self.relu, place)
