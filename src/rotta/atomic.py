@@ -29,14 +29,11 @@ def replacing(path: Path) -> Iterator[Path]:
         >>> [p.name for p in folder.iterdir()]
         ['a.txt']
     """
-    try:
-        path = path.resolve()  # what a link points to is replaced, not the link
-    except RuntimeError as error:  # before Python 3.13, where links lead in a circle
-        raise OSError(f"{path} leads nowhere ({error}): give another name") from error
+    path = _resolved(path)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(f"{path} is not an ordinary file: give another name")
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+    temporary = _beside(path)
     temporary.touch(exist_ok=False)
     try:
         yield temporary
@@ -60,8 +57,8 @@ def check_writable(path: Path) -> None:
         OSError: /dev/null/a.txt cannot be written (...): give another place
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        probe = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+        probe = _beside(_resolved(path))
+        probe.parent.mkdir(parents=True, exist_ok=True)
         probe.touch(exist_ok=False)
         probe.unlink()
     except OSError as error:
@@ -73,10 +70,24 @@ def clear_away(path: Path) -> None:
 
     Nobody has written there for an hour then. What cannot be removed stays.
     """
-    path = path.resolve()
-    temporary = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}{re.escape(path.suffix)}")
-    for left in path.parent.iterdir():
-        if temporary.fullmatch(left.name):
-            with suppress(OSError):
-                if time.time() - left.stat().st_mtime > _BROKEN_OFF_AFTER:
-                    left.unlink()
+    with suppress(OSError):  # a folder may be written to and not read
+        path = path.resolve()
+        temporary = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}{re.escape(path.suffix)}")
+        for left in path.parent.iterdir():
+            if temporary.fullmatch(left.name):
+                with suppress(OSError):  # somebody else was quicker
+                    if time.time() - left.stat().st_mtime > _BROKEN_OFF_AFTER:
+                        left.unlink()
+
+
+def _resolved(path: Path) -> Path:
+    """What a link points to, which is replaced, and not the link."""
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # before Python 3.13, where links lead in a circle
+        raise OSError(f"{path} leads nowhere ({error}): give another name") from error
+
+
+def _beside(path: Path) -> Path:
+    """A new name in the same folder, which :func:`clear_away` knows."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")

@@ -110,8 +110,8 @@ def load(
         chosen["bad_input"] = bad_input
     try:
         model: Adapter = kind(net, num_classes, **chosen)
-    except TypeError as error:
-        raise ValueError(f"{path} names options that {name} cannot have ({error})") from error
+    except (TypeError, RuntimeError, OverflowError, MemoryError) as error:
+        raise ValueError(f"{path} holds a {name} that cannot be built here ({error})") from error
     restore_state(model, state)
     if guard is None or guard == fixed.get("guard", False):
         return model

@@ -49,12 +49,12 @@ def write_state(path: Path, kind: str, content: Any) -> None:
     try:
         with replacing(path) as temporary, temporary.open("wb") as file:
             file.writelines(pieces)
-        clear_away(path)
     except OSError as error:
         raise OSError(
             f"{path} could not be saved ({error}): make room there or give another place. What "
             "was there before is untouched"
         ) from error
+    clear_away(path)
 
 
 def read_state(path: Path, kind: str) -> Any:

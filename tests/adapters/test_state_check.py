@@ -1,5 +1,6 @@
 """States that fit by name and not by content: refused, with nothing changed."""
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ import torch
 from small_methods import fingerprint, images, make, small_net, stream, walk
 from torch import Tensor
 
+import rotta
 from rotta.guard.signals import SIGNALS
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
@@ -109,3 +111,51 @@ def test_the_start_and_every_state_on_the_way_can_be_gone_on_from() -> None:
     for seed in range(30):
         other.load_state_dict(model.state_dict())
         model(images(7, seed))
+
+
+class OfSomebody(rotta.TENT):
+    """A method of a user's own, with an optimiser as PyTorch makes it by default."""
+
+    STATE = (*rotta.TENT.STATE, "best")  # type: ignore[assignment]
+
+    def __init__(self, net: Any, num_classes: int, *, rates: list[float] | None = None) -> None:
+        super().__init__(net, num_classes, reset_every=16)
+        parameters = [p for p in self.parameters() if p.requires_grad]
+        self.optimiser = torch.optim.SGD(  # type: ignore[assignment]
+            parameters, lr=(rates or [0.1])[0], momentum=0.9
+        )
+        self.best: float | None = None
+
+    def learn(self, x: Tensor, logits: Tensor) -> None:
+        super().learn(x, logits)
+        self.best = float(logits.max())
+
+
+def test_methods_and_optimisers_of_others_go_on_too() -> None:
+    model = OfSomebody(small_net(), 10, rates=[0.01])
+    torch.optim.lr_scheduler.StepLR(model.optimiser, 10)  # which notes its own in the optimiser
+    first = walk(model, stream())
+    other = OfSomebody(small_net(), 10, rates=[0.01])
+    other.load_state_dict(model.state_dict())
+    assert other.best == model.best is not None
+    model.reset()
+    assert all(torch.equal(a, b) for a, b in zip(first, walk(model, stream()), strict=True))
+
+
+def test_what_another_version_of_pytorch_notes_besides_is_no_matter() -> None:
+    model = make("tent")
+    walk(model, stream())
+    state = model.state_dict()
+    (group,) = state["_extra_state"]["optimiser"]["param_groups"]
+    del group["decoupled_weight_decay"], group["eps"]
+    group["of the future"] = "yes"
+    other = make("tent")
+    other.load_state_dict(state)
+    assert torch.equal(other(images(7)), model(images(7)))
+    assert torch.equal(other(images(7)), model(images(7)))
+
+
+def test_whoever_copies_a_network_beside_a_method_gets_a_network_of_his_own() -> None:
+    net = small_net()
+    both = torch.nn.ModuleDict({"method": make("tent", net), "net": net})
+    assert copy.deepcopy(both)["net"] is not net

@@ -45,8 +45,8 @@ _ALL_KEYS_MATCH = nn.Module().load_state_dict({})
 class _Method(ABCMeta):
     """What is done for every method when it is built."""
 
-    def __init__(cls, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(cls, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
         cls.__signature__ = signature_of(cls)  # for help(), which would show that of __call__
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
@@ -374,7 +374,7 @@ class Adapter(nn.Module, metaclass=_Method):
         self.remember_start()
         mine, shared = self.state_dict(), addresses(self.source_net)
         check_state(mine, state_dict, shared)
-        self._check_own(state_dict)
+        self._check_own(mine, state_dict, shared)
         # weights that are shared with the network are equal, and are not even touched
         own = {
             name: value
@@ -387,37 +387,41 @@ class Adapter(nn.Module, metaclass=_Method):
                 self.bank.images = self.bank.images.to(self._dtype())
         return _ALL_KEYS_MATCH
 
-    def _check_own(self, state: Mapping[str, Any]) -> None:
+    def _check_own(
+        self, mine: Mapping[str, Any], state: Mapping[str, Any], shared: set[int]
+    ) -> None:
         """Refuse what this method could not go on from, although its names are right."""
         extra = state[EXTRA]
-        names = [name for name in self.get_extra_state() if name != "built"]
-        check_attributes({name: getattr(self, name) for name in names}, extra)
+        held = {name: getattr(self, name) for name in mine[EXTRA] if hasattr(self, name)}
+        check_attributes(held, extra)
         if self._guard is not None:
-            self._check_snapshot(extra["_guard"]["_snapshot"], state)
+            answers = extra["_guard"]["_answers"]
+            if answers is not None and answers.shape != (2, self.num_classes):
+                raise ValueError(f"{OTHER}: its guard saw another number of classes")
+            for name, tensor in (extra["_guard"]["_snapshot"] or {}).items():
+                own = mine.get(name)
+                if (
+                    not isinstance(own, Tensor)
+                    or own.data_ptr() in shared
+                    or own.shape != tensor.shape
+                    or not tensor.is_floating_point()
+                ):
+                    raise ValueError(f"{OTHER}: its guard remembers another {name}")
         if self.bank is not None:
             start = len(_BANK)
             stored = {name[start:]: own for name, own in state.items() if name.startswith(_BANK)}
             check_bank(self.bank, stored, self.num_classes)
-            shape, seen = stored["images"].shape[1:], extra["_input_shape"]
-            if (
-                len(shape) == 3
-                and bool((stored["label"] >= 0).any())
-                and tuple(seen or ()) != tuple(shape)
-            ):
+            images, seen = stored["images"], extra["_input_shape"]
+            if bool((stored["label"] >= 0).any()) and tuple(seen or ()) != images.shape[1:]:
                 raise ValueError(f"{OTHER}: its bank holds images of another shape than it saw")
-
-    def _check_snapshot(self, snapshot: dict[str, Tensor] | None, state: Mapping[str, Any]) -> None:
-        for name, tensor in (snapshot or {}).items():
-            own = state.get(name)
-            if not isinstance(own, Tensor) or own.shape != tensor.shape:
-                raise ValueError(f"{OTHER}: its guard remembers another {name}")
 
     def _dtype(self) -> torch.dtype:
         return next((p.dtype for p in self.parameters() if p.is_floating_point()), torch.float32)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A twin that goes on by itself; what neither changes, it shares with the network too."""
-        given, memo[id(self.source_net)] = addresses(self.source_net), self.source_net
+        given, before = addresses(self.source_net), memo.get(id(self.source_net))
+        memo[id(self.source_net)] = self.source_net
         start = self._start or {}
         for tensor in (*self.parameters(), *self.buffers(), *start.values()):
             if isinstance(tensor, Tensor) and tensor.data_ptr() in given:
@@ -426,6 +430,9 @@ class Adapter(nn.Module, metaclass=_Method):
         twin = self.__new__(type(self))
         memo[id(self)] = twin
         twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        memo.pop(id(self.source_net))  # whoever holds both, and copies them, gets two networks
+        if before is not None:
+            memo[id(self.source_net)] = before
         return twin
 
     @contextmanager

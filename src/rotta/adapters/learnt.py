@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from rotta.adapters.method_state import EXTRA
+
 if TYPE_CHECKING:
     from rotta.adapters.base import Adapter
 
@@ -14,8 +16,6 @@ UNLEARNT = "unlearnt."
 """How names of the network begin that never learns, see :mod:`rotta.adapters.unlearnt`."""
 
 _NO_STATISTICS = ("bank.", "class_mix.")  # how names of buffers begin that hold samples
-
-_EXTRA = "_extra_state"  # PyTorch's name for it in a state
 
 
 class Learnt:
@@ -70,14 +70,14 @@ class Learnt:
         """
         extra: dict[str, Any] = self._method.get_extra_state()
         if "optimiser" in extra:
-            moments = self._start[_EXTRA]["optimiser"]["state"]
+            moments = self._start[EXTRA]["optimiser"]["state"]
             extra["optimiser"] = {**extra["optimiser"], "state": moments}
-        self._method.load_state_dict({**self._start, **(snapshot or {}), _EXTRA: extra})
+        self._method.load_state_dict({**self._start, **(snapshot or {}), EXTRA: extra})
 
     def set_rate(self, factor: float) -> None:
         """Learn with so many times the learning rate of the start."""
         if self.optimiser is not None:
-            groups = self._start[_EXTRA]["optimiser"]["param_groups"]
+            groups = self._start[EXTRA]["optimiser"]["param_groups"]
             for group, at_start in zip(self.optimiser.param_groups, groups, strict=True):
                 group["lr"] = factor * at_start["lr"]
             self._method.forget_recorded()

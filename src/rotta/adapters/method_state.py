@@ -24,10 +24,11 @@ def state_of(value: Any) -> Any:
 
 def load_optimiser(optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
     """Take over its numbers; how it computes depends on the device, and stays as it is."""
-    fused = [group["fused"] for group in optimiser.param_groups]
+    before = [dict(group) for group in optimiser.param_groups]
     optimiser.load_state_dict(state)
-    for group, how in zip(optimiser.param_groups, fused, strict=True):
-        group["fused"], group["capturable"] = how, False
+    for group, own in zip(optimiser.param_groups, before, strict=True):
+        group.update({name: value for name, value in own.items() if name not in group})
+        group["fused"], group["capturable"] = own.get("fused"), False
     _lay_out_as_the_parameters(optimiser)
 
 

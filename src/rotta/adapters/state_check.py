@@ -14,10 +14,12 @@ from torch import Tensor
 
 from rotta.guard import Guard
 from rotta.memory.bank import Bank
+from rotta.memory.pbrs import PBRS
 
 OTHER = "this is not the state of the same method with the same options"
 
 _OF_THE_DEVICE = ("fused", "capturable")  # how an optimiser computes: not taken over
+_COUNTS = ("samples_seen", "updates", "_learnt_from")
 
 
 def check_attributes(held: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
@@ -31,7 +33,7 @@ def check_attributes(held: Mapping[str, Any], stored: Mapping[str, Any]) -> None
         ValueError: Names what does not fit.
     """
     for name, own in held.items():
-        if not _fits(name, own, stored[name]):
+        if name != "built" and not _fits(name, own, stored[name]):
             raise ValueError(f"{OTHER}: its {name} cannot be gone on from")
 
 
@@ -53,10 +55,9 @@ def check_bank(bank: Bank, stored: Mapping[str, Any], num_classes: int) -> None:
         "classes": bool(((label >= -1) & (label < num_classes)).all()),
         "places": bool(held[:size].all()) and (size == 0 or images.ndim == 4),
         "times": bool((stored["arrived"] >= 0).all()) and int(clock) >= 0,
-        "counts": "seen" not in stored or _seen_fit(stored["seen"], label[:size]),
+        "counts": not isinstance(bank, PBRS) or _seen_fit(stored["seen"], label[:size]),
     }
-    if "arrived" in stored and size:
-        fit["times"] &= bool((stored["arrived"][:size] <= clock).all())
+    fit["times"] &= bool((stored["arrived"][:size] <= clock).all())
     for what, fits in fit.items():
         if not fits:
             raise ValueError(f"{OTHER}: the {what} of its bank of {bank.capacity} do not fit")
@@ -77,7 +78,7 @@ def _fits(name: str, own: Any, stored: Any) -> bool:
         return stored is None or _is_shape(stored)
     if name == "skipped":
         return _is_alike(own, stored) and all(_is_count(count) for count in stored.values())
-    return not _is_count(own) or _is_count(stored)
+    return name not in _COUNTS or _is_count(stored)
 
 
 def _is_count(value: Any) -> bool:
@@ -85,7 +86,8 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)
 
 
 def _is_shape(value: Any) -> bool:
@@ -125,19 +127,18 @@ def _optimiser_fits(own: torch.optim.Optimizer, stored: Any) -> bool:
 
 
 def _group_fits(own: dict[str, Any], stored: Any) -> bool:
-    if not _is_alike(own, stored) or stored["params"] != own["params"]:
+    """What only one of them has comes from another version of PyTorch, or from a scheduler."""
+    if not isinstance(stored, Mapping) or stored.get("params") != own["params"]:
         return False
-    return all(
-        isinstance(stored[name], bool)
-        if name in _OF_THE_DEVICE
-        else _option_fits(value, stored[name])
-        for name, value in own.items()
-    )
+    common = (own.keys() & stored.keys()) - set(_OF_THE_DEVICE)
+    return "lr" in common and all(_option_fits(own[name], stored[name]) for name in common)
 
 
 def _option_fits(own: Any, stored: Any) -> bool:
     if own is None or isinstance(own, bool):
         return stored is own
+    if isinstance(own, Tensor):
+        return isinstance(stored, Tensor) and stored.shape == own.shape
     if isinstance(own, Sequence):
         is_row = isinstance(stored, Sequence) and len(stored) == len(own)
         return is_row and all(map(_option_fits, own, stored))
@@ -147,7 +148,7 @@ def _option_fits(own: Any, stored: Any) -> bool:
 def _moments_fit(parameter: Tensor, moments: Any, of_adam: bool) -> bool:
     if not isinstance(moments, Mapping):
         return False
-    if of_adam and set(moments) != {"step", "exp_avg", "exp_avg_sq"}:
+    if of_adam and not {"step", "exp_avg", "exp_avg_sq"} <= set(moments):
         return False
     return all(
         isinstance(value, Tensor)

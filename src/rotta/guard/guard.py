@@ -278,7 +278,7 @@ class Guard:
 
     @classmethod
     def fits(cls, state: dict[str, Any]) -> bool:
-        """Whether it has all that :meth:`load` needs, and nothing else."""
+        """Whether it has all that :meth:`load` needs, each of its kind, and nothing else."""
         own = cls().state()
         if not set(own) - set(cls._LATER) <= set(state) <= set(own):
             return False
