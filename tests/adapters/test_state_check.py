@@ -106,6 +106,16 @@ def test_a_reservoir_has_seen_what_it_holds() -> None:
         make("note").load_state_dict(state)
 
 
+@pytest.mark.parametrize("label", [10, -1])
+def test_a_reservoir_with_a_class_that_cannot_be_is_refused_alike(label: int) -> None:
+    model = make("note")
+    walk(model, stream())
+    state = {n: v.clone() if isinstance(v, Tensor) else v for n, v in model.state_dict().items()}
+    state["bank.label"][0] = label
+    with pytest.raises(ValueError, match="the classes of its bank"):
+        make("note").load_state_dict(state)
+
+
 def test_the_start_and_every_state_on_the_way_can_be_gone_on_from() -> None:
     model, other = (make("rotta", small_net(), guard=True) for _ in range(2))
     for seed in range(30):

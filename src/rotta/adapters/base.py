@@ -31,7 +31,7 @@ from rotta.adapters.method_state import (
     moments_follow,
     state_of,
 )
-from rotta.adapters.state_check import OTHER, check_attributes, check_bank
+from rotta.adapters.state_check import check_attributes, check_bank, check_guard
 from rotta.adapters.unchanged import SharedPass, UnchangedPass
 from rotta.guard import Event, Guard, shows_something
 from rotta.memory.bank import Bank
@@ -395,25 +395,16 @@ class Adapter(nn.Module, metaclass=_Method):
         held = {name: getattr(self, name) for name in mine[EXTRA] if hasattr(self, name)}
         check_attributes(held, extra)
         if self._guard is not None:
-            answers = extra["_guard"]["_answers"]
-            if answers is not None and answers.shape != (2, self.num_classes):
-                raise ValueError(f"{OTHER}: its guard saw another number of classes")
-            for name, tensor in (extra["_guard"]["_snapshot"] or {}).items():
-                own = mine.get(name)
-                if (
-                    not isinstance(own, Tensor)
-                    or own.data_ptr() in shared
-                    or own.shape != tensor.shape
-                    or not tensor.is_floating_point()
-                ):
-                    raise ValueError(f"{OTHER}: its guard remembers another {name}")
+            own = {
+                name: value
+                for name, value in mine.items()
+                if isinstance(value, Tensor) and value.data_ptr() not in shared
+            }
+            check_guard(extra["_guard"], own, self.num_classes)
         if self.bank is not None:
             start = len(_BANK)
-            stored = {name[start:]: own for name, own in state.items() if name.startswith(_BANK)}
-            check_bank(self.bank, stored, self.num_classes)
-            images, seen = stored["images"], extra["_input_shape"]
-            if bool((stored["label"] >= 0).any()) and tuple(seen or ()) != images.shape[1:]:
-                raise ValueError(f"{OTHER}: its bank holds images of another shape than it saw")
+            stored = {name[start:]: of for name, of in state.items() if name.startswith(_BANK)}
+            check_bank(self.bank, stored, extra["_input_shape"], self.num_classes)
 
     def _dtype(self) -> torch.dtype:
         return next((p.dtype for p in self.parameters() if p.is_floating_point()), torch.float32)

@@ -37,30 +37,53 @@ def check_attributes(held: Mapping[str, Any], stored: Mapping[str, Any]) -> None
             raise ValueError(f"{OTHER}: its {name} cannot be gone on from")
 
 
-def check_bank(bank: Bank, stored: Mapping[str, Any], num_classes: int) -> None:
-    """Refuse contents that no bank comes to have.
+def check_guard(stored: Mapping[str, Any], own: Mapping[str, Tensor], num_classes: int) -> None:
+    """Refuse what a guard of this method could not remember.
 
     Args:
-        bank: Of the method.
-        stored: Its buffers, by name.
+        stored: What it remembers, in itself as it should be.
+        own: The method's tensors by name, without those that it shares with its network.
         num_classes: C.
 
     Raises:
         ValueError: Says what is wrong.
     """
-    images, label = stored["images"], stored["label"]
-    held, clock = label >= 0, stored["clock"]
-    size = int(held.sum())
-    fit = {
-        "classes": bool(((label >= -1) & (label < num_classes)).all()),
-        "places": bool(held[:size].all()) and (size == 0 or images.ndim == 4),
-        "times": bool((stored["arrived"] >= 0).all()) and int(clock) >= 0,
-        "counts": not isinstance(bank, PBRS) or _seen_fit(stored["seen"], label[:size]),
-    }
-    fit["times"] &= bool((stored["arrived"][:size] <= clock).all())
-    for what, fits in fit.items():
-        if not fits:
-            raise ValueError(f"{OTHER}: the {what} of its bank of {bank.capacity} do not fit")
+    answers = stored["_answers"]
+    if answers is not None and answers.shape != (2, num_classes):
+        raise ValueError(f"{OTHER}: its guard saw another number of classes")
+    for name, tensor in (stored["_snapshot"] or {}).items():
+        alike = name in own and own[name].shape == tensor.shape
+        if not alike or not tensor.is_floating_point():
+            raise ValueError(f"{OTHER}: its guard remembers another {name}")
+
+
+def check_bank(
+    bank: Bank, stored: Mapping[str, Any], shape: tuple[int, ...] | None, num_classes: int
+) -> None:
+    """Refuse contents that no bank comes to have.
+
+    Args:
+        bank: Of the method.
+        stored: Its buffers, by name.
+        shape: Of the images that the method saw, (C, H, W), if it saw any.
+        num_classes: How many classes there are.
+
+    Raises:
+        ValueError: Says what is wrong.
+    """
+    label, arrived, clock = stored["label"], stored["arrived"], stored["clock"]
+    size = int((label >= 0).sum())
+    if not ((label >= -1) & (label < num_classes)).all() or not (label[:size] >= 0).all():
+        wrong = "classes"
+    elif not (arrived >= 0).all() or clock < 0 or not (arrived[:size] <= clock).all():
+        wrong = "times"
+    elif size and stored["images"].shape[1:] != shape:
+        wrong = "images"
+    elif isinstance(bank, PBRS) and not _seen_fit(stored["seen"], label[:size]):
+        wrong = "counts"
+    else:
+        return
+    raise ValueError(f"{OTHER}: the {wrong} of its bank of {bank.capacity} do not fit")
 
 
 def _seen_fit(seen: Tensor, label: Tensor) -> bool:
