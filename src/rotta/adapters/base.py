@@ -1,18 +1,18 @@
 """What every method is: a network that predicts, adapts while it does, and can be put back."""
 
 import copy
-from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rotta.adapters.building import Method
 from rotta.adapters.checks import check_at_least_one, check_usable
 from rotta.adapters.class_mix import ClassMix
-from rotta.adapters.common import check_bad_input, check_options, defaults_of, signature_of
+from rotta.adapters.common import check_bad_input
 from rotta.adapters.input_check import (
     REASONS,
     BadInputError,
@@ -24,54 +24,23 @@ from rotta.adapters.input_check import (
 from rotta.adapters.learnt import Learnt, addresses
 from rotta.adapters.logits import checked_logits
 from rotta.adapters.method_state import (
-    EXTRA,
     check_state,
     copied,
     load_optimiser,
     moments_follow,
     state_of,
 )
-from rotta.adapters.state_check import check_attributes, check_bank, check_guard
+from rotta.adapters.twin import twin_of
 from rotta.adapters.unchanged import SharedPass, UnchangedPass
 from rotta.guard import Event, Guard, shows_something
 from rotta.memory.bank import Bank
 from rotta.nn.cuda_graphs import Result
 from rotta.nn.to_host import ToHost
 
-_BANK = "bank."  # how names in the state begin
 _ALL_KEYS_MATCH = nn.Module().load_state_dict({})
 
 
-class _Method(ABCMeta):
-    """What is done for every method when it is built."""
-
-    def __init__(cls, *args: Any, **keywords: Any) -> None:
-        super().__init__(*args, **keywords)
-        cls.__signature__ = signature_of(cls)  # for help(), which would show that of __call__
-
-    def __call__(cls, *args: Any, **options: Any) -> Any:
-        # numbers of numpy, and tensors of one number, would be lost where a state is saved
-        options = {name: _plain(value) for name, value in options.items()}
-        check_options(cls, options)
-        for net in (*args[:1], options.get("net")):
-            if isinstance(net, Adapter):
-                raise ValueError(
-                    f"the network is a {type(net).__name__} already: pass the one in it, "
-                    "net.detach()"
-                )
-        with torch.inference_mode(False):  # or nothing in it could be trained
-            method = super().__call__(*args, **options)
-        # how it was built is part of its state: one that was built otherwise cannot continue it
-        method.built = {"method": cls.__name__} | {
-            name: value
-            for name, value in {**defaults_of(cls), **options}.items()
-            if name not in (*method.FREE, "bad_input")
-            and isinstance(value, int | float | str | None)
-        }
-        return method
-
-
-class Adapter(nn.Module, metaclass=_Method):
+class Adapter(nn.Module, metaclass=Method):
     """Predict, then adapt.
 
     The network that was given is never changed: methods work on copies, which may share the
@@ -373,8 +342,7 @@ class Adapter(nn.Module, metaclass=_Method):
             raise ValueError("a state is loaded as a whole: leave strict and assign as they are")
         self.remember_start()
         mine, shared = self.state_dict(), addresses(self.source_net)
-        check_state(mine, state_dict, shared)
-        self._check_own(mine, state_dict, shared)
+        check_state(self, mine, state_dict, shared)
         # weights that are shared with the network are equal, and are not even touched
         own = {
             name: value
@@ -387,44 +355,12 @@ class Adapter(nn.Module, metaclass=_Method):
                 self.bank.images = self.bank.images.to(self._dtype())
         return _ALL_KEYS_MATCH
 
-    def _check_own(
-        self, mine: Mapping[str, Any], state: Mapping[str, Any], shared: set[int]
-    ) -> None:
-        """Refuse what this method could not go on from, although its names are right."""
-        extra = state[EXTRA]
-        held = {name: getattr(self, name) for name in mine[EXTRA] if hasattr(self, name)}
-        check_attributes(held, extra)
-        if self._guard is not None:
-            own = {
-                name: value
-                for name, value in mine.items()
-                if isinstance(value, Tensor) and value.data_ptr() not in shared
-            }
-            check_guard(extra["_guard"], own, self.num_classes)
-        if self.bank is not None:
-            start = len(_BANK)
-            stored = {name[start:]: of for name, of in state.items() if name.startswith(_BANK)}
-            check_bank(self.bank, stored, extra["_input_shape"], self.num_classes)
-
     def _dtype(self) -> torch.dtype:
         return next((p.dtype for p in self.parameters() if p.is_floating_point()), torch.float32)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A twin that goes on by itself; what neither changes, it shares with the network too."""
-        given, before = addresses(self.source_net), memo.get(id(self.source_net))
-        memo[id(self.source_net)] = self.source_net
-        start = self._start or {}
-        for tensor in (*self.parameters(), *self.buffers(), *start.values()):
-            if isinstance(tensor, Tensor) and tensor.data_ptr() in given:
-                is_parameter, alias = isinstance(tensor, nn.Parameter), tensor.detach()
-                memo[id(tensor)] = nn.Parameter(alias, False) if is_parameter else alias
-        twin = self.__new__(type(self))
-        memo[id(self)] = twin
-        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        memo.pop(id(self.source_net))  # whoever holds both, and copies them, gets two networks
-        if before is not None:
-            memo[id(self.source_net)] = before
-        return twin
+        return twin_of(self, self._start or {}, memo)
 
     @contextmanager
     def _draws_given_back(self, *, always: bool) -> Iterator[None]:
@@ -440,11 +376,6 @@ class Adapter(nn.Module, metaclass=_Method):
         finally:
             if always or not done:
                 generator.set_state(state)
-
-
-def _plain(value: Any) -> Any:
-    one = isinstance(value, np.generic) or (isinstance(value, Tensor) and value.ndim == 0)
-    return value.item() if one else value
 
 
 def _device_of(net: nn.Module) -> torch.device:

@@ -1,16 +1,21 @@
 """The state of a method: taken apart into plain values, checked, copied, put back."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from rotta.adapters.state_check import OTHER
+from rotta.adapters.state_check import OTHER, check_attributes, check_bank, check_guard
 from rotta.guard import Guard
+
+if TYPE_CHECKING:
+    from rotta.adapters.base import Adapter
 
 EXTRA = "_extra_state"
 """PyTorch's name in a state for what is neither parameter nor buffer: here, the method's own."""
+
+_BANK = "bank."  # how its names in a state begin
 
 
 def state_of(value: Any) -> Any:
@@ -51,8 +56,23 @@ def moments_follow(optimiser: torch.optim.Optimizer) -> None:
                 moments[name] = value.to(parameter) if alike else value.to(parameter.device)
 
 
-def check_state(own: dict[str, Any], given: Any, shared: set[int]) -> None:
-    """Refuse what is not the state of such a method, before anything is loaded."""
+def check_state(method: "Adapter", own: dict[str, Any], given: Any, shared: set[int]) -> None:
+    """Refuse what is not the state of such a method, before anything is loaded.
+
+    Args:
+        method: Which shall go on from it.
+        own: The method's state.
+        given: The other.
+        shared: Where the weights lie that the method shares with its network.
+
+    Raises:
+        ValueError: Says what does not fit.
+    """
+    _check_tensors(own, given, shared)
+    _check_contents(method, own, given, shared)
+
+
+def _check_tensors(own: dict[str, Any], given: Any, shared: set[int]) -> None:
     if not isinstance(given, Mapping) or set(given) != set(own):
         raise ValueError(f"{OTHER}: build the method as it was built when the state was saved")
     for name, value in own.items():
@@ -88,6 +108,25 @@ def _check_extra(own: dict[str, Any], stored: Any) -> None:
             if name not in mine or mine[name] != value
         )
         raise ValueError(f"{OTHER}: it was saved with {', '.join(differing)}")
+
+
+def _check_contents(
+    method: "Adapter", own: dict[str, Any], given: Mapping[str, Any], shared: set[int]
+) -> None:
+    """What the method could not go on from, although names and shapes are right."""
+    extra = given[EXTRA]
+    check_attributes({n: getattr(method, n) for n in own[EXTRA] if hasattr(method, n)}, extra)
+    if "_guard" in extra:
+        learnt = {
+            name: value
+            for name, value in own.items()
+            if isinstance(value, Tensor) and value.data_ptr() not in shared
+        }
+        check_guard(extra["_guard"], learnt, method.num_classes)
+    if method.bank is not None:
+        start = len(_BANK)
+        stored = {name[start:]: of for name, of in given.items() if name.startswith(_BANK)}
+        check_bank(method.bank, stored, extra["_input_shape"], method.num_classes)
 
 
 def _kind(tensor: Tensor) -> tuple[bool, bool]:
