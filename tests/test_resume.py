@@ -347,6 +347,44 @@ def test_a_run_whose_ground_has_moved_is_refused(monkeypatch: pytest.MonkeyPatch
     assert "is the result of another run" in refusal("--resume", "run")
 
 
+@pytest.mark.parametrize("length", [200, 9])
+def test_a_run_goes_on_that_states_what_meant_nothing_to_its_arrival(
+    length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As runs did before that was refused."""
+    monkeypatch.setitem(METHODS, "tent", Fails)
+    words = (*WORDS, "--methods", "bn,tent", "--jobs", "1")
+    assert command(*words, "--out", "run", "--checkpoint-every", "1e-9").exit_code == 1
+    of_before = {"length": length, "imbalance": 100.0}
+    for file, part in (("run.json", "request"), ("result.json", "config")):
+        stored = json.loads(Path("run", file).read_text())
+        stored[part] |= of_before
+        Path("run", file).write_text(json.dumps(stored))
+    (path,) = Path("run/checkpoints").iterdir()
+    kept = read_state(path, "checkpoint of a walk")
+    kept["stream"] |= of_before
+    write_state(path, "checkpoint of a walk", kept)
+    monkeypatch.setattr(Fails, "does", False)
+    assert command("run", "--resume", "run").exit_code == 0
+    assert command(*words, "--out", "straight").exit_code == 0
+    resumed, straight = without_times("run"), without_times("straight")
+    assert resumed["methods"] == straight["methods"]
+
+
+@pytest.mark.parametrize("arrival", ["burst", "steady"])
+def test_a_length_is_refused_or_remembered(arrival: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, "tent", Fails)
+    words = (*WORDS[1:], "--methods", "bn,tent", "--arrival", arrival, "--length", "9")
+    if arrival == "steady":
+        assert "length means nothing to arrival steady" in refusal(*words)
+        assert not Path("runs").exists()
+        return
+    assert command("run", *words, "--out", "run").exit_code == 1
+    monkeypatch.setattr(Fails, "does", False)
+    assert command("run", "--resume", "run").exit_code == 0
+    assert without_times("run")["config"]["length"] == 9
+
+
 def test_no_checkpoints_where_none_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, "tent", Fails)
     for every, kept in (("0", False), ("1e-9", True)):

@@ -14,6 +14,7 @@ from rotta.models.checksum import checksum
 from rotta.saving import changed_state, restore_state
 from rotta.state_file import read_state, write_state
 from rotta.streams import Stream
+from rotta.streams.arrivals import without_unused
 
 SECONDS_BETWEEN = 60.0
 """Two checkpoints, unless somebody says otherwise: so much is done again at most."""
@@ -84,8 +85,10 @@ class Checkpoint:
             return 0
         kept = read_state(self.path, _KIND)
         another = f"{self.path} is the checkpoint of another walk"
-        for what, own in (("network", self._network), ("stream", self._identity(stream))):
-            if kept[what] != own:
+        held = {"network": kept["network"], "stream": without_unused(kept["stream"])}
+        own = {"network": self._network, "stream": without_unused(self._identity(stream))}
+        for what in own:
+            if held[what] != own[what]:
                 raise ValueError(f"{another}, with another {what}: remove it, or restore that")
         try:
             restore_state(self._model, kept["method"])

@@ -8,6 +8,7 @@ from typing import Any
 
 from rotta.comparison import Failed, Finished
 from rotta.results import MethodResult, Result, SeedResult
+from rotta.streams.arrivals import without_unused
 
 _STATE = ("complete", "failed")  # in the configuration, though they change
 
@@ -63,7 +64,7 @@ class Record:
             ValueError: It was configured otherwise.
         """
         same = {name: value for name, value in earlier.config.items() if name not in _STATE}
-        if same != json.loads(json.dumps(self._config)):
+        if without_unused(same) != without_unused(json.loads(json.dumps(self._config))):
             raise ValueError(f"{self.path} is the result of another run: start a new one")
         for label, method in earlier.methods.items():
             self._finished[label] = {int(seed): one for seed, one in method.seeds.items()}

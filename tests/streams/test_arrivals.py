@@ -14,7 +14,15 @@ from memory_dataset import MemoryDataset
 
 from rotta.datasets.base import Labels
 from rotta.streams import ARRIVALS, SETTINGS, Batch, Stream
-from rotta.streams.arrivals import burst, freeze, gradual, long_tail, long_tail_sizes, mixed
+from rotta.streams.arrivals import (
+    Terms,
+    burst,
+    freeze,
+    gradual,
+    long_tail,
+    long_tail_sizes,
+    mixed,
+)
 from rotta.streams.plan import Stay, whole_domain
 
 CORRUPTIONS = ("fog", "snow", "frost", "contrast")
@@ -91,8 +99,7 @@ def test_a_stream_holds_what_it_announces(
         arrival=arrival,
         setting=setting,
         batch_size=batch_size,
-        length=length,
-        imbalance=imbalance,
+        **ARRIVALS[arrival].given(length=length, imbalance=imbalance),
         visits=2,
         prefetch=0,
     )
@@ -120,7 +127,8 @@ def test_a_stream_holds_what_it_announces(
 @pytest.mark.parametrize(("arrival", "setting"), PAIRS)
 def test_every_arrival_resumes_at_every_batch(arrival: str, setting: str) -> None:
     dataset = dataset_of((23, 0, 40, 9))
-    stream = Stream(dataset, arrival=arrival, setting=setting, length=7, visits=2, batch_size=6)
+    given = ARRIVALS[arrival].given(length=7)
+    stream = Stream(dataset, arrival=arrival, setting=setting, visits=2, batch_size=6, **given)
     batches = list(stream)
     for number in range(len(batches) + 1):
         assert_same(stream.starting_at(number), batches[number:])
@@ -161,9 +169,10 @@ def test_the_order_recurs_and_its_label_order_is_drawn_anew_each_time() -> None:
 
 @pytest.mark.parametrize("arrival", ["gradual", "long-tail", "burst", "freeze"])
 def test_streams_of_one_seed_differ_in_the_arrival_alone(arrival: str) -> None:
+    dataset, given = MemoryDataset({"fog": 310}), ARRIVALS[arrival].given(length=20)
     steady, other = (
-        np.array(columns(Stream(MemoryDataset({"fog": 310}), arrival=name, length=20))["index"])
-        for name in ("steady", arrival)
+        np.array(columns(stream)["index"])
+        for stream in (Stream(dataset), Stream(dataset, arrival=arrival, **given))
     )
     place = np.argsort(steady)
     backwards = np.count_nonzero(np.diff(place[other]) < 0)
@@ -346,6 +355,23 @@ def test_a_frozen_stream_repeats_the_bytes() -> None:
     assert len({image.numpy().tobytes() for image in images}) == 300 - 89
 
 
+def test_what_is_left_out_is_that_of_the_documentation() -> None:
+    for arrival in ARRIVALS:
+        stream = Stream(MemoryDataset(SIZES), arrival=arrival)
+        assert (stream.length, stream.imbalance) == (200, 100.0)
+
+
+@pytest.mark.parametrize("arrival", sorted(ARRIVALS))
+def test_an_arrival_takes_exactly_what_changes_it(arrival: str) -> None:
+    row, labels = ARRIVALS[arrival], np.arange(100) % 5
+    for name, value in (("length", 9), ("imbalance", 3.0)):
+        seen = [
+            row.change(stay_of(labels), terms, np.random.default_rng(0)).indices.tolist()
+            for terms in (Terms(5, 5), Terms(5, 5, **{name: value}))  # type: ignore[arg-type]
+        ]
+        assert (seen[0] != seen[1]) == (name in row.takes)
+
+
 # What is refused
 
 
@@ -356,6 +382,9 @@ def test_a_frozen_stream_repeats_the_bytes() -> None:
         ({"arrival": "burst", "length": 0}, "length must be 1 or more"),
         ({"arrival": "long-tail", "imbalance": 0.5}, "imbalance must be 1 or more"),
         ({"arrival": "long-tail", "imbalance": math.nan}, "imbalance must be 1 or more"),
+        ({"length": 200}, "length means nothing to arrival steady: leave it out, or choose burst"),
+        ({"arrival": "long-tail", "length": 9}, "length means nothing to arrival long-tail"),
+        ({"arrival": "freeze", "imbalance": 100.0}, "leave it out, or choose long-tail"),
         ({"arrival": "mixed", "setting": "fully"}, "choose setting continual or ptta"),
         ({"arrival": "mixed", "setting": "non-iid"}, "choose setting continual or ptta"),
     ],

@@ -48,6 +48,8 @@ def test_one_row_per_arrival_and_delta(tmp_path: Path) -> None:
         (("--arrivals", ""), "no arrival was named"),
         (("--arrivals", "burst", "--length", "0"), "length must be 1 or more"),
         (("--arrivals", "long-tail", "--imbalance", "0"), "imbalance must be 1 or more"),
+        (("--length", "9"), "length means nothing to arrival steady: leave it out, or choose"),
+        (("--arrivals", "burst,freeze", "--imbalance", "9"), "nothing to arrival burst, freeze"),
         (("--arrivals", "gradual", "--dataset", "digits"), "choose a corrupted dataset"),
     ],
 )

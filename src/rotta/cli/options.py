@@ -45,8 +45,15 @@ Order = Annotated[
 ]
 Severity = Annotated[int, typer.Option(help="Of the corruptions, 1 to 5.")]
 Visits = Annotated[int, typer.Option(help="How often the whole order comes round.")]
-Length = Annotated[int, typer.Option(help="Samples of a burst or a freeze.")]
-Imbalance = Annotated[float, typer.Option(help="Of the first class to the last, for long-tail.")]
+Length = Annotated[
+    int | None, typer.Option(help="Samples of a burst or a freeze; 200 if left out.", metavar="N")
+]
+Imbalance = Annotated[
+    float | None,
+    typer.Option(
+        help="Of the first class to the last, for long-tail; 100 if left out.", metavar="FACTOR"
+    ),
+]
 BatchSize = Annotated[int, typer.Option(help="Images per batch, from 1.")]
 ImageSize = Annotated[
     int | None, typer.Option(help="Side of the images of `domains:PATH`, in pixels.", metavar="PX")

@@ -24,8 +24,8 @@ class Request:
     setting: str
     delta: float
     arrival: str
-    length: int
-    imbalance: float
+    length: int | None
+    imbalance: float | None
     order: str | None
     severity: int
     visits: int
@@ -65,6 +65,8 @@ class Begun:
         Raises:
             ValueError: There is none, or it cannot be read; the message says what to do.
         """
+        from rotta.streams.arrivals import PARAMETERS, without_unused  # takes its time
+
         path = folder / REQUEST
         if not path.is_file():
             raise ValueError(f"there is no {path}: --resume takes the folder of a run")
@@ -74,6 +76,8 @@ class Begun:
             if number == _FORMAT and set(request) == {field.name for field in fields(Request)}:
                 if request["delta"] is None:
                     request["delta"] = math.inf
+                # older runs state a length and an imbalance, whether they mean something or not
+                request = dict.fromkeys(PARAMETERS) | without_unused(request)
                 begun = cls(Request(**request), dict(stored["provenance"]), stored["weights"])
                 begun._check()
                 return begun

@@ -27,8 +27,8 @@ def stream(
             metavar="NAMES",
         ),
     ] = "steady",
-    length: options.Length = 200,
-    imbalance: options.Imbalance = 100.0,
+    length: options.Length = None,
+    imbalance: options.Imbalance = None,
     order: options.Order = None,
     severity: options.Severity = 5,
     split: options.Split = "test",
@@ -46,12 +46,16 @@ def stream(
     Example: `rotta stream --arrivals steady,burst,freeze --length 500`
     """
     from rotta.datasets import load_dataset
+    from rotta.registry import lookup
     from rotta.report.stream_picture import draw_stream
     from rotta.streams import ARRIVALS, Stream
+    from rotta.streams.arrivals import check_taken
 
-    ways = list(ARRIVALS) if arrivals == "all" else options.names(arrivals)
+    named = list(ARRIVALS) if arrivals == "all" else options.names(arrivals)
+    ways = [lookup(ARRIVALS, name, "arrival") for name in named]
     if not ways:
         raise ValueError("no arrival was named: see `rotta list streams`")
+    check_taken(ways, length=length, imbalance=imbalance)
     concentrations = "10,1,0.1,0.01" if len(ways) == 1 else "0.1"
     with progress_bar("loading") as progress:
         data = load_dataset(
@@ -69,9 +73,8 @@ def stream(
             severity=severity,
             visits=visits,
             seed=seed,
-            arrival=arrival,
-            length=length,
-            imbalance=imbalance,
+            arrival=arrival.name,
+            **arrival.given(length=length, imbalance=imbalance),
         )
         for arrival in ways
         for delta in options.numbers(deltas or concentrations, "--deltas")

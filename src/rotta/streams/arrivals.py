@@ -5,8 +5,9 @@ before the steady order is drawn. That order comes from the same numbers for all
 of one seed differ in the arrival alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -122,8 +123,8 @@ class Terms:
 
     num_classes: int
     severity: int
-    length: int
-    imbalance: float
+    length: int = 200
+    imbalance: float = 100.0
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ class Arrival:
         size: How many samples with these labels are left.
         ramps: Whether the severity takes all values up to the stream's.
         mixes: Whether every stay is one of :func:`mixed` domains, so that there are no borders.
+        takes: Which of :data:`PARAMETERS` change anything.
     """
 
     name: str
@@ -145,6 +147,24 @@ class Arrival:
     size: Callable[[Labels, Terms], int] = lambda labels, _terms: len(labels)
     ramps: bool = False
     mixes: bool = False
+    takes: tuple[str, ...] = ()
+
+    def given(self, **parameters: float | None) -> dict[str, Any]:
+        """Those of :data:`PARAMETERS` that it takes and that were not left open.
+
+        Example:
+            >>> ARRIVALS["burst"].given(length=9, imbalance=2.0)
+            {'length': 9}
+        """
+        return {
+            name: value
+            for name, value in parameters.items()
+            if name in self.takes and value is not None
+        }
+
+
+PARAMETERS = ("length", "imbalance")
+"""Those of :class:`Terms` that belong to some arrivals alone."""
 
 
 ARRIVALS: dict[str, Arrival] = {
@@ -167,17 +187,61 @@ ARRIVALS: dict[str, Arrival] = {
             size=lambda labels, terms: int(
                 long_tail_sizes(labels, terms.num_classes, terms.imbalance).sum()
             ),
+            takes=("imbalance",),
         ),
         Arrival(
             "burst",
             "once in each stay, --length samples of one class in a row",
             change=lambda stay, terms, rng: burst(stay, terms.length, rng),
+            takes=("length",),
         ),
         Arrival(
             "freeze",
             "once in each stay, the same image --length times, as a stuck camera",
             change=lambda stay, terms, rng: freeze(stay, terms.length, rng),
+            takes=("length",),
         ),
     )
 }
 """The arrivals by name; ``steady`` is the paper's."""
+
+
+def check_taken(arrivals: Sequence[Arrival], **parameters: float | None) -> None:
+    """Refuse a parameter that would change nothing.
+
+    Args:
+        arrivals: At least one; it is enough if one of them takes it.
+        parameters: Of :data:`PARAMETERS`; ``None`` for what was left open.
+
+    Raises:
+        ValueError: None of them takes it.
+
+    Example:
+        >>> check_taken([ARRIVALS["steady"], ARRIVALS["burst"]], length=9, imbalance=None)
+        >>> check_taken([ARRIVALS["steady"]], length=9)
+        Traceback (most recent call last):
+        ...
+        ValueError: length means nothing to arrival steady: leave it out, or choose burst or freeze
+    """
+    for name, value in parameters.items():
+        if value is None or any(name in arrival.takes for arrival in arrivals):
+            continue
+        named = ", ".join(arrival.name for arrival in arrivals)
+        takers = " or ".join(known.name for known in ARRIVALS.values() if name in known.takes)
+        raise ValueError(
+            f"{name} means nothing to arrival {named}: leave it out, or choose {takers}"
+        )
+
+
+def without_unused(described: Mapping[str, Any]) -> dict[str, Any]:
+    """The description of a stream, with its arrival, without what means nothing to that.
+
+    Streams used to take any length and imbalance, and what was kept of them states those.
+
+    Example:
+        >>> without_unused({"arrival": "burst", "length": 9, "imbalance": 2.0, "seed": 0})
+        {'arrival': 'burst', 'length': 9, 'seed': 0}
+    """
+    arrival = ARRIVALS.get(described.get("arrival", ""))
+    unused = () if arrival is None else [name for name in PARAMETERS if name not in arrival.takes]
+    return {name: value for name, value in described.items() if name not in unused}

@@ -11,7 +11,7 @@ from torch import Tensor
 from rotta.corruptions import CORRUPTIONS, check_severity
 from rotta.datasets.base import Dataset, Indices, Labels
 from rotta.registry import lookup
-from rotta.streams.arrivals import ARRIVALS, Arrival, Terms, mixed
+from rotta.streams.arrivals import ARRIVALS, Arrival, Terms, check_taken, mixed
 from rotta.streams.cutting import Piece, cut, locate, num_batches
 from rotta.streams.domains import SETTINGS, Setting, resolve_order
 from rotta.streams.labels import check_delta, dirichlet
@@ -65,8 +65,9 @@ class Stream:
         batch_size: Samples per batch.
         seed: 0 or more.
         arrival: A name of :data:`ARRIVALS`.
-        length: Samples of a burst or a freeze; other arrivals have neither.
-        imbalance: For a long tail, how many times as large the first class is as the last.
+        length: Samples of a burst or a freeze, 200 if left out; other arrivals take none.
+        imbalance: Of a long tail, how many times as large the first class is as the last, 100 if
+            left out; other arrivals take none.
         device: Where the batches go.
         prefetch: How many batches a background thread reads ahead; 0 for no thread.
 
@@ -110,30 +111,32 @@ class Stream:
         batch_size: int = 64,
         seed: int = 0,
         arrival: str = "steady",
-        length: int = 200,
-        imbalance: float = 100.0,
+        length: int | None = None,
+        imbalance: float | None = None,
         device: str | torch.device = "cpu",
         prefetch: int = 2,
     ) -> None:
         self.setting = lookup(SETTINGS, setting, "setting")
         self.domains = resolve_order(order, dataset.domains)
         check_delta(delta)
-        _check_at_least(1, visits=visits, batch_size=batch_size, length=length, imbalance=imbalance)
+        _check_at_least(1, visits=visits, batch_size=batch_size)
         _check_at_least(0, seed=seed, prefetch=prefetch)
         check_severity(severity)
         self.arrival = lookup(ARRIVALS, arrival, "arrival")
         _check_arrival(self.arrival, self.setting, dataset)
+        check_taken([self.arrival], length=length, imbalance=imbalance)
+        given = self.arrival.given(length=length, imbalance=imbalance)
+        _check_at_least(1, **given)
         self.dataset = dataset
         self.delta = delta if self.setting.correlated else math.inf
         self.severity = int(severity)
         self.visits = visits
         self.batch_size = batch_size
         self.seed = seed
-        self.length = length
-        self.imbalance = imbalance
         self.device = torch.device(device)
         self.prefetch = prefetch
-        self._terms = Terms(len(dataset.classes), self.severity, length, imbalance)
+        self._terms = Terms(len(dataset.classes), self.severity, **given)
+        self.length, self.imbalance = self._terms.length, self._terms.imbalance
         self._open = OpenDomains(dataset, self.domains)
 
     def __len__(self) -> int:
