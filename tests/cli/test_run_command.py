@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,12 +16,14 @@ import pytest
 import torch
 from PIL import Image
 from rich.console import Console
+from safetensors.torch import save_file
 from torch import Tensor
 from typer.testing import CliRunner, Result
 
 from rotta.adapters import METHODS, PAPER_METHODS, Source
 from rotta.cli import app, console, live, main, options
 from rotta.comparison import Failed, Look
+from rotta.models import read_weights
 
 forks = pytest.mark.skipif(sys.platform != "linux", reason="forks, as only Linux allows")
 
@@ -276,3 +279,85 @@ def test_help_names_every_method_and_how_options_are_given() -> None:
     shown = rotta("run", "--help").output
     for name in (*METHODS, "all", "note:lr=0.001"):
         assert re.search(rf"\b{name}\b", shown)
+
+
+# Of which size the images of a folder are
+
+
+DOMAINS = ("run", "--dataset", "domains:mine", "--methods", "source", "--device", "cpu")
+
+
+def picture_folder() -> None:
+    """Two domains of two classes, 24×24, with lists as DomainNet has them."""
+    for domain in ("day", "night"):
+        Path("mine", domain).mkdir(parents=True)
+        lines = []
+        for number in range(8):
+            file = Path("mine", domain, f"{number}.png")
+            Image.new("RGB", (24, 24), (30 * number, 9, 99)).save(file)
+            lines.append(f"{domain}/{number}.png {number % 2}\n")
+        for split in ("train", "test"):
+            Path("mine", f"{domain}_{split}.txt").write_text("".join(lines))
+
+
+def trained(*words: str) -> None:
+    made = ("train", "--arch", "wrn-10-1", "--dataset", "domains:mine", "--domain", "day")
+    done = rotta(*made, "--epochs", "1", "--batch-size", "8", "--out", "day.safetensors", *words)
+    assert done.exit_code == 0, done.output
+
+
+def size_of_run(*words: str) -> tuple[str, str]:
+    """The size of the images, and what was said besides the results."""
+    done = rotta(*DOMAINS, "--source", "day.safetensors", "--out", "result", *words)
+    assert done.exit_code == 0, done.output
+    size = record("result")["provenance"]["data"]["image size"]
+    shutil.rmtree("result")
+    return size, done.stderr
+
+
+def test_a_run_takes_the_image_size_of_the_training() -> None:
+    picture_folder()
+    trained("--image-size", "16")
+    size, told = size_of_run()
+    assert (size, "warning" in told) == ("16", False)
+    size, told = size_of_run("--image-size", "16")
+    assert (size, "warning" in told) == ("16", False)
+    size, told = size_of_run("--image-size", "20")
+    assert size == "20"
+    warning = "warning: day.safetensors was trained on images of 16×16 pixels, and gets 20×20: "
+    assert told.startswith(warning + "leave out --image-size")
+
+
+def test_the_size_is_noted_where_it_was_not_typed() -> None:
+    picture_folder()
+    trained()
+    Image.new("RGB", (20, 20)).save("mine/day/0.png")  # which decides, if nothing else does
+    assert size_of_run()[0] == "24"
+
+
+def test_files_that_state_no_size_run_as_they_did() -> None:
+    picture_folder()
+    trained("--image-size", "16")
+    weights, metadata = read_weights(Path("day.safetensors"))
+    del metadata["image_size"]
+    save_file(weights, "day.safetensors", metadata)
+    for typed, size in (((), "24"), (("--image-size", "20"), "20")):
+        assert size_of_run(*typed)[0] == size
+        assert "warning" not in size_of_run(*typed)[1]
+
+
+def test_a_resumed_run_keeps_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    picture_folder()
+    trained("--image-size", "16")
+    words = (*DOMAINS, "--source", "day.safetensors", "--image-size", "20", "--out", "result")
+    with monkeypatch.context() as once:
+        once.setitem(METHODS, "source", RunsOut)
+        assert rotta(*words).exit_code == 1
+    done = rotta("run", "--resume", "result")
+    assert done.exit_code == 0, done.output
+    assert record("result")["provenance"]["data"]["image size"] == "20"
+
+
+def test_a_size_where_there_is_no_choice_is_refused_as_ever() -> None:
+    refused = rotta("run", "--image-size", "16").exception
+    assert "digits-c has images of one size; leave image_size out" in str(refused)

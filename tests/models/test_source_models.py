@@ -18,7 +18,7 @@ from rotta.models import (
     save_weights,
 )
 from rotta.models.loading import fitting
-from rotta.models.sources import imagenet_file
+from rotta.models.sources import SIZE, imagenet_file, trained_size
 
 needs_models = pytest.mark.skipif(
     not os.environ.get("ROTTA_HOME") or folders.find("models") is None,
@@ -133,6 +133,34 @@ def test_a_model_is_found_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path
     model = build("wrn-40-2", 10, seed=1)
     save_weights(tmp_path / "models" / "cifar10-wrn40-2-augmix.safetensors", model, {})
     assert torch.equal(load_source("cifar10-wrn40-2-augmix").head.weight, model.head.weight)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "side"),
+    [
+        ({SIZE: "224"}, 224),
+        ({}, None),
+        ({"arch": "wrn-10-1"}, None),
+        *(({SIZE: text}, None) for text in ("", "0", "-4", "32x32", "3.5", "²", "9" * 5000)),
+    ],
+)
+def test_a_file_says_of_which_size_its_images_were(
+    metadata: dict[str, str], side: int | None, tmp_path: Path
+) -> None:
+    save_weights(tmp_path / "a.safetensors", build("wrn-10-1", 6), metadata)
+    assert trained_size(tmp_path / "a.safetensors") == side
+
+
+def test_where_nothing_can_be_said_of_sizes(tmp_path: Path) -> None:
+    torch.save(build("wrn-10-1", 6).state_dict(), tmp_path / "a.pt")
+    assert trained_size(tmp_path / "a.pt") is None
+    with pytest.raises(FileNotFoundError, match="no weight file at"):
+        trained_size(tmp_path / "b.pt")
+    (tmp_path / "torn.safetensors").write_text("torn")
+    with pytest.raises(ValueError, match="not a whole safetensors file"):
+        trained_size(tmp_path / "torn.safetensors")
+    with pytest.raises(ValueError, match="should end in one of"):
+        trained_size(Path(__file__))
 
 
 def test_an_unknown_name_and_a_missing_path(tmp_path: Path) -> None:

@@ -104,3 +104,7 @@ def test_a_weight_file_must_say_its_size(tmp_path: Path) -> None:
         load_model(str(file))
     mine = load_model(str(file), image_size=48)
     assert (mine.side, mine.whole, mine.classes[-1]) == (48, False, "9")
+    stated = {"arch": "wrn-10-1", "dataset": "domains:mine", "image_size": "40"}
+    save_weights(file, load_model("digits").net, stated)
+    assert load_model(str(file)).side == 40
+    assert load_model(str(file), image_size=48).side == 48

@@ -34,6 +34,11 @@ def say_what_begins(text: str) -> None:
         errors.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
+def warn(text: str) -> None:
+    """Print what somebody may not have meant; results are not mixed with it."""
+    errors.print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
+
+
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress]:
     """Yield ``progress(done, total)``, to be called as work goes on.

@@ -56,7 +56,13 @@ Imbalance = Annotated[
 ]
 BatchSize = Annotated[int, typer.Option(help="Images per batch, from 1.")]
 ImageSize = Annotated[
-    int | None, typer.Option(help="Side of the images of `domains:PATH`, in pixels.", metavar="PX")
+    int | None,
+    typer.Option(
+        help="Side of the images of pacs, domainnet and `domains:PATH`, in pixels; if left out, "
+        "that of the first, at most 224; for `rotta run`, that with which the source was trained, "
+        "where its file says it.",
+        metavar="PX",
+    ),
 ]
 
 

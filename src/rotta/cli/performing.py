@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,18 @@ from rotta.adapters.choice import MethodChoice, parse_methods
 from rotta.checkpoint import Checkpoints
 from rotta.cli import options
 from rotta.cli.allocator import give_freed_memory_back
-from rotta.cli.console import Stopped, download_question, output, say, say_what_begins
+from rotta.cli.console import Stopped, download_question, output, say, say_what_begins, warn
 from rotta.cli.live import Live
 from rotta.cli.run_folder import CHECKPOINTS, claim, held, run_name
 from rotta.cli.run_request import Begun, Request
 from rotta.cli.table import terminal_table
 from rotta.comparison import check_methods, compare, configuration
-from rotta.datasets import load_dataset
+from rotta.datasets import entry_of, load_dataset
 from rotta.datasets.base import Dataset
 from rotta.models import load_source
 from rotta.models.checksum import checksum
 from rotta.models.classifier import Classifier
-from rotta.models.sources import check_trained_on, source_for
+from rotta.models.sources import check_trained_on, source_for, trained_size
 from rotta.record import Record
 from rotta.report.incident_words import incident_words
 from rotta.report.names import method_name
@@ -50,6 +50,7 @@ def start(request: Request, out: Path | None, every: float, yes: bool) -> Record
     Raises:
         ValueError: Something cannot be as it was asked for; nothing was written.
     """
+    request = replace(request, image_size=_image_size(request))
     with _live(request) as live:
         ready = _made_ready(request, live, yes)
         check_methods(ready.choices, ready.net, ready.first)
@@ -195,6 +196,21 @@ def _stream(request: Request, data: Dataset, seed: int) -> Stream:
 
 def _source(request: Request) -> str:
     return request.source or source_for(request.dataset)
+
+
+def _image_size(request: Request) -> int | None:
+    """That which was asked for, or that of the source where the dataset leaves a choice."""
+    asked = request.image_size
+    if not entry_of(request.dataset)[0].takes_image_size:
+        return asked  # which is refused there
+    source = _source(request)
+    trained = trained_size(source)
+    if asked is not None and trained is not None and asked != trained:
+        warn(
+            f"{source} was trained on images of {trained}×{trained} pixels, and gets {asked}×"
+            f"{asked}: leave out --image-size for those of its training"
+        )
+    return trained if asked is None else asked
 
 
 def _network(source: str, dataset: str, classes: int) -> Classifier:

@@ -79,7 +79,8 @@ def serve(
     image_size: Annotated[
         int | None,
         typer.Option(
-            help="Side of the model's images; known for models of digits and CIFAR.",
+            help="Side of the model's images; known for models of digits and CIFAR, and where the "
+            "weight file says it.",
             metavar="PX",
             min=1,
         ),

@@ -138,6 +138,26 @@ DATASETS: dict[str, Entry] = {
 """Every dataset by the name to ask for; ``PATH`` stands for a folder."""
 
 
+def entry_of(name: str) -> tuple[Entry, Path]:
+    """What a dataset's name stands for, and the folder that it names, if it does.
+
+    Raises:
+        ValueError: It stands for nothing.
+
+    Example:
+        >>> entry, folder = entry_of("domains:mine")
+        >>> entry.takes_image_size, str(folder)
+        (True, 'mine')
+    """
+    kind, colon, path = name.partition(":")
+    if not colon and "/" in name:
+        raise ValueError(f"{name!r} looks like a folder: write domains:{name} or corrupted:{name}")
+    entry = lookup(DATASETS, f"{kind}:PATH" if colon else name, "dataset")
+    if colon and not path:
+        raise ValueError(f"{name!r} names no folder; write {kind}: and a path after it")
+    return entry, Path(path).expanduser()
+
+
 def load_dataset(
     name: str,
     *,
@@ -177,12 +197,7 @@ def load_dataset(
         >>> digits.domains, digits.domain("clean").labels.tolist()
         (('clean',), [1, 5, 6, 7])
     """
-    kind, colon, path = name.partition(":")
-    if not colon and "/" in name:
-        raise ValueError(f"{name!r} looks like a folder: write domains:{name} or corrupted:{name}")
-    entry = lookup(DATASETS, f"{kind}:PATH" if colon else name, "dataset")
-    if colon and not path:
-        raise ValueError(f"{name!r} names no folder; write {kind}: and a path after it")
+    entry, folder = entry_of(name)
     if split not in entry.splits:
         allowed = " or ".join(repr(known) for known in entry.splits)
         raise ValueError(f"{name} has no split {split!r}; choose {allowed}")
@@ -192,7 +207,6 @@ def load_dataset(
         raise ValueError(f"frost pictures mean nothing to {name}; leave them out")
     if image_size is not None and not entry.takes_image_size:
         raise ValueError(f"{name} has images of one size; leave image_size out")
-    folder = Path(path).expanduser()
     return entry.build(
         _Request(folder, split, limit, seed, frost, image_size, device, download, progress)
     )
@@ -208,6 +222,7 @@ __all__ = [
     "Indices",
     "Labels",
     "Progress",
+    "entry_of",
     "load_dataset",
     "write_corrupted",
 ]

@@ -1,7 +1,9 @@
 """Read and write weight files, without ever running what is in them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -47,15 +49,33 @@ def read_weights(path: Path) -> tuple[Weights, dict[str, str]]:
         >>> weights["weight"].shape, metadata["arch"]
         (torch.Size([1, 2]), 'tiny')
     """
+    metadata = read_metadata(path)
+    content = _read_safetensors(path) if _is_safetensors(path) else _read_torch(path)
+    return _float32(_rescale(_rename(_unwrap(content, path), path), path), path), metadata
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """What a weight file says of itself, without reading the weights.
+
+    Args:
+        path: As of :func:`read_weights`.
+
+    Returns:
+        Facts by name; empty for anything but safetensors.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It has another ending, or is damaged.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"no weight file at {path}")
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{path} should end in one of {', '.join(SUFFIXES)}")
-    if path.suffix.lower() == ".safetensors":
-        content, metadata = _read_safetensors(path)
-    else:
-        content, metadata = _read_torch(path), {}
-    return _float32(_rescale(_rename(_unwrap(content, path), path), path), path), metadata
+    if not _is_safetensors(path):
+        return {}
+    with _opened(path) as file:
+        metadata: dict[str, str] = file.metadata() or {}
+        return metadata
 
 
 def save_weights(
@@ -95,10 +115,20 @@ def _stored(name: str, x: Tensor, half: bool) -> Tensor:
     return x.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 
-def _read_safetensors(path: Path) -> tuple[object, dict[str, str]]:
+def _is_safetensors(path: Path) -> bool:
+    return path.suffix.lower() == ".safetensors"
+
+
+def _read_safetensors(path: Path) -> object:
+    with _opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+            yield file
     except SafetensorError as error:
         raise ValueError(
             f"{path} is not a whole safetensors file ({error}): fetch or save it again"

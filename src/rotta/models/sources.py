@@ -1,12 +1,13 @@
 """The table of source models, and how to load one by name or from a file."""
 
+import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from rotta import folders
 from rotta.models.architectures import ARCHITECTURES, build
-from rotta.models.checkpoint import SUFFIXES, Weights, read_weights
+from rotta.models.checkpoint import SUFFIXES, Weights, read_metadata, read_weights
 from rotta.models.classifier import Classifier
 from rotta.models.loading import count_classes, fitting, load_into
 from rotta.registry import lookup
@@ -72,6 +73,9 @@ SOURCES: dict[str, SourceModel] = {
     )
 }
 
+SIZE = "image_size"
+"""Under which a file says of which side the images were."""
+
 _BUILT_IN = {"digits": Path(__file__).parent / "weights" / "digits.safetensors"}
 
 _OTHER_SPELLINGS = {
@@ -103,8 +107,7 @@ def load_source(
         >>> load_source("digits").head.out_features
         10
     """
-    source = _named(name_or_path)
-    path = _file_of(source) if source else Path(name_or_path).expanduser()
+    source, path = _named(name_or_path), _path_to(name_or_path)
     weights, metadata = read_weights(path)
     if source:
         arch, num_classes = arch or source.arch, num_classes or source.num_classes
@@ -113,6 +116,24 @@ def load_source(
     model = build(arch, num_classes or count_classes(arch, weights) or 1)
     _load(model, weights, path)
     return model.eval()
+
+
+def trained_size(name_or_path: str | Path) -> int | None:
+    """Side of the images on which a source model was trained, in pixels, if its file says so.
+
+    Args:
+        name_or_path: As of :func:`load_source`.
+
+    Raises:
+        FileNotFoundError: The file is in none of the places where it may be.
+        ValueError: Unknown name, or the file is damaged.
+
+    Example:
+        >>> trained_size("digits") is None  # made before files said so
+        True
+    """
+    stated = read_metadata(_path_to(name_or_path)).get(SIZE, "")
+    return int(stated) if re.fullmatch("[1-9][0-9]{0,4}", stated) else None
 
 
 def source_for(dataset: str) -> str:
@@ -163,11 +184,7 @@ def build_from(init: str | Path, arch: str, num_classes: int, *, seed: int = 0) 
         5
     """
     model = build(arch, num_classes, seed=seed)
-    if init == "imagenet":
-        path = imagenet_file(arch)
-    else:
-        source = _named(init)
-        path = _file_of(source) if source else Path(init).expanduser()
+    path = imagenet_file(arch) if init == "imagenet" else _path_to(init)
     _load(model, read_weights(path)[0], path, other_classes=True)
     return model
 
@@ -203,6 +220,11 @@ def _named(name_or_path: str | Path) -> SourceModel | None:
     if isinstance(name_or_path, Path) or looks_like_a_path or Path(text).is_file():
         return None
     return lookup(SOURCES, text, "source model")
+
+
+def _path_to(name_or_path: str | Path) -> Path:
+    source = _named(name_or_path)
+    return _file_of(source) if source else Path(name_or_path).expanduser()
 
 
 def is_here(source: SourceModel) -> bool:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from rotta.datasets import Ask, Dataset, load_dataset
@@ -12,7 +13,7 @@ from rotta.models.architectures import build
 from rotta.models.checkpoint import fits_half, save_weights
 from rotta.models.classifier import Classifier
 from rotta.models.scoring import error_rate
-from rotta.models.sources import build_from
+from rotta.models.sources import SIZE, build_from
 from rotta.models.train import train
 from rotta.progress import Progress
 
@@ -140,6 +141,11 @@ def _metadata(recipe: Recipe, data: Dataset, domain: str, error: float) -> dict[
         "classes": str(len(data.classes)),
         "dataset": data.name,
         "domain": domain,
+        SIZE: str(_side(data, domain)),
         "training": recipe.command(),
         "clean_test_error": f"{error:.2f}",
     }
+
+
+def _side(data: Dataset, domain: str) -> int:
+    return data.domain(domain).images(np.arange(1)).shape[-1]

@@ -8,8 +8,10 @@ from PIL import Image
 from rotta.datasets.cifar import CIFARS
 from rotta.datasets.digits import SIDE as DIGITS_SIDE
 from rotta.datasets.domains import fit
-from rotta.models import SOURCES, load_source, read_weights
+from rotta.models import SOURCES, load_source
+from rotta.models.checkpoint import read_metadata
 from rotta.models.classifier import Classifier
+from rotta.models.sources import trained_size
 
 _CIFAR_SIDE = 32
 _SMALL = {"digits": DIGITS_SIDE, **dict.fromkeys(CIFARS, _CIFAR_SIDE)}
@@ -58,8 +60,7 @@ def load_model(name_or_path: str, *, image_size: int | None = None) -> ServedMod
 
     Args:
         name_or_path: As of :func:`rotta.load_source`.
-        image_size: Side of the images, in pixels; that of the dataset on which it was trained if
-            left out.
+        image_size: Side of the images, in pixels; that with which it was trained if left out.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -67,7 +68,7 @@ def load_model(name_or_path: str, *, image_size: int | None = None) -> ServedMod
     """
     net = load_source(name_or_path)
     dataset = _trained_on(name_or_path)
-    side = image_size or _SMALL.get(dataset or "")
+    side = image_size or _SMALL.get(dataset or "") or trained_size(name_or_path)
     if side is None:
         raise ValueError(
             f"{name_or_path} does not say for images of which size it was trained: say it with "
@@ -85,8 +86,7 @@ def load_model(name_or_path: str, *, image_size: int | None = None) -> ServedMod
 def _trained_on(name_or_path: str) -> str | None:
     if name_or_path in SOURCES:
         return SOURCES[name_or_path].dataset
-    _, metadata = read_weights(Path(name_or_path).expanduser())
-    return metadata.get("dataset")
+    return read_metadata(Path(name_or_path).expanduser()).get("dataset")
 
 
 def _class_names(dataset: str | None, count: int) -> tuple[str, ...]:
