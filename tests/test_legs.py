@@ -101,6 +101,23 @@ class Noting(Source):
         return Counter(map(float, cls.file.read_text().split()))
 
 
+class Clock:
+    """Goes on only when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        for name in ("monotonic", "perf_counter"):
+            monkeypatch.setattr(time, name, lambda: self.now)
+
+    def takes(self, seconds: float) -> Any:
+        """A hook that takes so long."""
+
+        def passes(*_: object) -> None:
+            self.now += seconds
+
+        return passes
+
+
 ALL_ONCE = [1] * 17
 
 
@@ -249,21 +266,12 @@ def test_a_pass_that_several_answer_from_is_done_once(methods: str, passes: int)
 
 
 def test_each_is_charged_what_it_would_cost_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-
-    def takes(milliseconds: float) -> Any:
-        def passes(*_: object) -> None:
-            nonlocal now
-            now += milliseconds / 1000
-
-        return passes
-
-    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    clock = Clock(monkeypatch)
     slow = rotta.load_source("digits")
-    slow.register_forward_hook(takes(20))
+    slow.register_forward_hook(clock.takes(0.020))
     correct = rotta.adapters.lame.laplacian_adjusted
     monkeypatch.setattr(
-        "rotta.adapters.lame.laplacian_adjusted", lambda *a: (takes(3)(), correct(*a))[1]
+        "rotta.adapters.lame.laplacian_adjusted", lambda *a: (clock.takes(0.003)(), correct(*a))[1]
     )
     methods = "lame,source,lame:neighbours=2,bn"
     party = Party(parse_methods(methods), stream_of(), jobs=2)
@@ -347,14 +355,85 @@ def test_looks_tell_of_all_legs_together(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_nothing_is_told_about_who_has_failed() -> None:
     party = Party(parse_methods("source,bn"), stream_of(), jobs=2)
-    news = LegLook(0, Look("bn", 0, 3, 17, 50.0, 1.0))
-    assert party.look(news) == news.look
-    more = LegLook(4, Look("bn", 0, 1, 17, 10.0, 2.0))
-    assert party.look(more) == Look("bn", 0, 4, 17, 40.0, 3.0)
+    news = LegLook(0, Look("bn", 0, 3, 17, 50.0, 1.0, speed=3.0))
+    assert party.look(news, processes=1) == news.look
+    more = LegLook(4, Look("bn", 0, 1, 17, 10.0, 2.0, speed=1.0))
+    assert party.look(more, processes=1) == Look("bn", 0, 4, 17, 40.0, 3.0, speed=2.0)
     leg: Leg = party.legs[0]
     assert [end.label for end in party.end(leg, Lost("it was killed"))] == ["source", "bn"]
-    assert party.look(news) is None
+    assert party.look(news, processes=1) is None
     assert not list(party.end(party.legs[1], {"source": b"", "bn": b""}))
+
+
+def by_turns(ends_first: int) -> Any:
+    """Tasks one after the other in this process, as if two did them; the one named ends first."""
+
+    def side_by_side(
+        tasks: list[Any], work: Any, jobs: int, tell: Any
+    ) -> Iterator[tuple[Any, Any]]:
+        assert jobs == 2
+        under_way, waiting = list(tasks[:2]), list(tasks[2:])
+        while under_way:
+            task = under_way.pop(min(ends_first, len(under_way) - 1))
+            end = work(task, tell)
+            under_way += [waiting.pop(0)] if waiting else []
+            yield task, end
+
+    return side_by_side
+
+
+@pytest.mark.parametrize(
+    ("methods", "processes"), [("bn,source,lame", 2), ("rotta,bn,source,lame", 1)]
+)
+def test_who_walks_in_company_is_as_fast_as_the_company(
+    methods: str, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that goes on only while somebody computes."""
+    clock = Clock(monkeypatch)
+    correct = rotta.adapters.lame.laplacian_adjusted
+    monkeypatch.setattr(
+        "rotta.adapters.lame.laplacian_adjusted",
+        lambda *a: (clock.takes(0.25)(), correct(*a))[1],
+    )
+    monkeypatch.setattr("rotta.comparison.side_by_side", by_turns(ends_first=2 - processes))
+    monkeypatch.setattr("rotta.legs.SECONDS_PER_LOOK", 0)
+    slow = rotta.load_source("digits")
+    slow.register_forward_hook(clock.takes(1.0))
+    looks: list[Look] = []
+    list(compare(parse_methods(methods), slow, [0, 3], stream_of, looks.append, jobs=2))
+    seconds_per_batch = 1.0 + 1.0 + 0.25  # source and lame share a pass
+    for seed in (0, 3):
+        for label in ("bn", "source", "lame"):
+            own = [look for look in looks if (look.label, look.seed) == (label, seed)]
+            speeds = [look.speed * seconds_per_batch for look in own]
+            assert speeds[0] == pytest.approx(processes)
+            assert set(np.round(speeds, 6)) <= {1.0, processes}
+
+
+def test_what_was_done_before_a_break_makes_nobody_faster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    slow, leg = rotta.load_source("digits"), range(8)
+    slow.register_forward_hook(clock.takes(1.0))
+    model = rotta.Source(slow, 10)
+    kept = Checkpoints(tmp_path / "kept", math.inf).of("source", 0, model, "checksum", leg)
+    before = Walker("source", model, stream_of(), leg, kept)
+    for batch in list(stream_of())[:6]:
+        before.take(batch, None)
+    kept.keep(before.reached, stream_of(), before._parts)
+    looks: list[LegLook] = []
+    again = Walker("source", model, stream_of(), leg, kept)
+    walk_leg([again], stream_of(), leg, looks.append)
+    assert looks[-1].look.batches == 8
+    assert [round(told.look.speed, 6) for told in looks] == [1.0] * len(looks)
+    done = Walker("source", rotta.Source(slow, 10), stream_of(), leg, None)
+    done.reached = 8
+    walk_leg([done], stream_of(), leg, looks.append)
+    assert looks[-1].look.speed == 0.0  # nobody knows
+    party = Party(parse_methods("source"), stream_of(), jobs=2)
+    assert party.look(looks[-1], processes=2).speed == 0.0  # type: ignore[union-attr]
+    assert party.look(LegLook(8, looks[0].look), processes=2).speed == 2.0  # type: ignore[union-attr]
 
 
 # Checkpoints

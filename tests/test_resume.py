@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -20,7 +21,7 @@ from rotta.checkpoint import Checkpoint, Checkpoints
 from rotta.cli import app
 from rotta.cli.run_folder import held
 from rotta.cli.run_request import Begun
-from rotta.comparison import Failed, Finished, compare
+from rotta.comparison import Failed, Finished, Look, compare
 from rotta.datasets.base import Dataset
 from rotta.metrics import VisitErrors
 from rotta.nn import native
@@ -210,6 +211,29 @@ def test_finished_walks_are_left_out_and_failed_ones_go_on(
     assert isinstance(straight, Finished)
     assert timeless(end.result) == timeless(straight.result)
     assert not kept.folder.exists()
+
+
+def test_what_was_done_before_the_break_makes_no_walk_faster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+
+    def takes_two_seconds(*_: object) -> None:
+        nonlocal now
+        now += 2.0
+
+    monkeypatch.setitem(METHODS, "tent", Fails)
+    net, tent = rotta.load_source("digits"), parse_methods("tent")
+    kept = Checkpoints(tmp_path / "kept", EACH_BATCH)
+    list(compare(tent, net, [0], stream_of, checkpoints=kept))
+    monkeypatch.setattr(Fails, "does", False)
+    monkeypatch.setattr("rotta.walk.SECONDS_PER_LOOK", 0)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    net.register_forward_hook(takes_two_seconds)
+    looks: list[Look] = []
+    list(compare(tent, net, [0], stream_of, looks.append, checkpoints=kept))
+    assert looks[0].batches == 4
+    assert {look.speed for look in looks} == {0.5}
 
 
 # The command

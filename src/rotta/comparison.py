@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from math import isinf
 from typing import Any
 
@@ -185,13 +185,21 @@ def _side_by_side(
 
     def tell(news: Look | LegLook) -> None:
         assert look is not None
-        where = parties[news.look.seed].look(news) if isinstance(news, LegLook) else news
+        where = of_the_party(news) if isinstance(news, LegLook) else news
         if where is not None:
             look(where)
 
+    def of_the_party(news: LegLook) -> Look | None:
+        seed = news.look.seed
+        at_it = sum(isinstance(task, Leg) and task.seed == seed for task in under_way)
+        return parties[seed].look(news, processes=at_it)
+
     tasks: list[_Walk | Leg] = [*alone, *legs]
+    under_way, waiting = tasks[:jobs], iter(tasks[jobs:])
     with closing(side_by_side(tasks, lead, jobs, None if look is None else tell)) as ends:
         for task, end in ends:
+            under_way.remove(task)
+            under_way += islice(waiting, 1)  # whoever has ended one has begun the next
             if isinstance(task, Leg):
                 assert isinstance(end, dict | Lost)
                 yield from parties[task.seed].end(task, end)
@@ -285,7 +293,14 @@ def _teller(
 ) -> Callable[[int, float], None] | None:
     if look is None:
         return None
-    total, start = len(stream), time.monotonic()
-    return lambda batches, error: look(
-        Look(label, stream.seed, batches, total, error, time.monotonic() - start)
-    )
+    total, start, before = len(stream), time.monotonic(), -1
+
+    def tell(batches: int, error: float) -> None:
+        nonlocal before
+        if before < 0:
+            before = batches - 1  # done before the break, in time that is not known here
+        seconds = time.monotonic() - start
+        speed = (batches - before) / seconds if seconds else 0.0
+        look(Look(label, stream.seed, batches, total, error, seconds, speed))
+
+    return tell

@@ -18,6 +18,9 @@ class Look:
     """So far, in percent."""
     seconds: float
     """Since its start; of one in company, what it would have taken alone."""
+    speed: float = 0.0
+    """Batches per second as things go: in what company it may be, by all processes that are at it;
+    0 where that is not known yet."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class LegLook:
     first_batch: int
     """Of the leg, which tells it from others of the same stream."""
     look: Look
-    """Batches, error and seconds of the leg alone."""
+    """Batches, error, seconds and speed of the leg alone."""
 
 
 LegEnd = dict[str, bytes | Failed]
@@ -145,11 +145,15 @@ class Walker:
         if self._checkpoint is not None and self._checkpoint.is_due():
             self._keep(self._checkpoint)
 
-    def look(self) -> LegLook:
-        """Where it is."""
+    def look(self, speed: float) -> LegLook:
+        """Where it is.
+
+        Args:
+            speed: Batches per second of all who go along the leg.
+        """
         done, seconds = self.reached - self._batches.start, self._timed.seconds()
         total, error = len(self._stream), self._notes.error()
-        look = Look(self.label, self._stream.seed, done, total, error, seconds)
+        look = Look(self.label, self._stream.seed, done, total, error, seconds, speed)
         return LegLook(self._batches.start, look)
 
     def end(self) -> bytes:
@@ -184,7 +188,7 @@ def walk_leg(
     """
     shared = share_pass([walker.method for walker in walkers])
     walking, ends, last_look = list(walkers), LegEnd(), -math.inf
-    start = min(walker.reached for walker in walkers)
+    start, gone, began = min(walker.reached for walker in walkers), 0, time.monotonic()
     with closing(stream.starting_at(start)) as rest:
         for batch in islice(rest, batches.stop - start):
             if not walking:
@@ -197,14 +201,18 @@ def walk_leg(
                 except MethodRaised as raised:
                     ends[walker.label] = raised.failed(walker.label, stream.seed)
                     walking.remove(walker)
+            gone += 1
             if tell is not None and time.monotonic() - last_look >= SECONDS_PER_LOOK:
-                _tell_of(walking, tell)
+                _tell_of(walking, tell, gone, time.monotonic() - began)
                 last_look = time.monotonic()
     if tell is not None:
-        _tell_of(walking, tell)
+        _tell_of(walking, tell, gone, time.monotonic() - began)
     return ends | {walker.label: walker.end() for walker in walking}
 
 
-def _tell_of(walking: Sequence[Walker], tell: Callable[[LegLook], None]) -> None:
+def _tell_of(
+    walking: Sequence[Walker], tell: Callable[[LegLook], None], gone: int, seconds: float
+) -> None:
+    """Where they are, who have gone along so many batches of the leg in so long."""
     for walker in walking:
-        tell(walker.look())
+        tell(walker.look(speed=gone / seconds if seconds else 0.0))

@@ -1,6 +1,6 @@
 """Methods that go along a stream together, in legs, and what became of each of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rotta.adapters.choice import MethodChoice
@@ -33,8 +33,13 @@ class Party:
         self._notes: dict[str, dict[int, bytes]] = {choice.label: {} for choice in choices}
         self._looks: dict[str, dict[int, Look]] = {choice.label: {} for choice in choices}
 
-    def look(self, news: LegLook) -> Look | None:
-        """Where a method is on all legs together, or none if it has failed on another leg."""
+    def look(self, news: LegLook, processes: int) -> Look | None:
+        """Where a method is on all legs together, or none if it has failed on another leg.
+
+        Args:
+            news: Of one of the legs.
+            processes: How many are at legs of this party just now.
+        """
         label = news.look.label
         if label not in self._notes:
             return None
@@ -44,7 +49,8 @@ class Party:
         # each leg's is a mean over domains: together they are near that of a walk, not the same
         error = sum(leg.error * leg.batches for leg in legs) / max(1, batches)
         seconds = sum(leg.seconds for leg in legs)
-        return Look(label, self._stream.seed, batches, len(self._stream), error, seconds)
+        speed = processes * _speed_on(legs)
+        return Look(label, self._stream.seed, batches, len(self._stream), error, seconds, speed)
 
     def end(self, leg: Leg, end: LegEnd | Lost) -> Iterator[Finished | Failed]:
         """Take in what became of a leg; yield what became of a method, as soon as that is known.
@@ -71,3 +77,10 @@ class Party:
             calls += parts["stopwatch"]["milliseconds"].tolist()
         result = notes.result(mean_ms(calls))
         return Finished(label, self._stream.seed, sum(calls) / 1000, result)
+
+
+def _speed_on(legs: Iterable[Look]) -> float:
+    """Batches per second of one process, over all legs; 0 where none has a speed."""
+    known = [leg for leg in legs if leg.speed > 0]
+    seconds = sum(leg.batches / leg.speed for leg in known)
+    return sum(leg.batches for leg in known) / seconds if seconds else 0.0

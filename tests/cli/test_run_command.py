@@ -237,12 +237,12 @@ def test_seeds_of_a_method_that_walk_at_the_same_time_share_its_row(
     written = io.StringIO()
     monkeypatch.setattr(live, "errors", Console(force_terminal=True, width=120, file=written))
     with live.Live(["bn"], seeds=3) as shown:
-        shown.look(Look("bn", 0, batches=4, total=10, error=10.0, seconds=8.0))
-        shown.look(Look("bn", 1, batches=6, total=10, error=20.0, seconds=12.0))
+        shown.look(Look("bn", 0, batches=4, total=10, error=10.0, seconds=8.0, speed=0.5))
+        shown.look(Look("bn", 1, batches=6, total=10, error=20.0, seconds=12.0, speed=0.5))
         shown.rest()
         both = re.sub(r"\x1b\[[\d;]*m", "", written.getvalue())
         shown.end(Failed("bn", 0, "RuntimeError", ""))
-        shown.look(Look("bn", 1, batches=7, total=10, error=21.0, seconds=14.0))
+        shown.look(Look("bn", 1, batches=7, total=10, error=21.0, seconds=14.0, speed=0.5))
     # 20 s of walking for 10 of 30 batches, and 40 s more for two at a time
     assert re.search(r"bn .* 10/30 +15\.0 % +0:20  left 0:20", both)
     assert re.search(r" 7/30 +21\.0 % +0:14  left 0:46", written.getvalue())

@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -58,10 +59,10 @@ def test_one_seed_has_no_spread() -> None:
         assert not any("±" in line for line in lines(width, std=None))
 
 
-BN_LOOK = Look("bn", 0, batches=5, total=20, error=12.34, seconds=10.0)
+BN_LOOK = Look("bn", 0, batches=5, total=20, error=12.34, seconds=10.0, speed=0.5)
 BN_DONE = finished("bn", 0, error=12.0, seconds=40.0)
-BN_AGAIN = Look("bn", 1, batches=10, total=20, error=14.0, seconds=20.0)
-ROTTA_LOOK = Look("rotta", 0, batches=20, total=20, error=9.0, seconds=4000.0)
+BN_AGAIN = Look("bn", 1, batches=10, total=20, error=14.0, seconds=20.0, speed=0.5)
+ROTTA_LOOK = Look("rotta", 0, batches=20, total=20, error=9.0, seconds=4000.0, speed=0.005)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,14 @@ ROTTA_LOOK = Look("rotta", 0, batches=20, total=20, error=9.0, seconds=4000.0)
         (
             [BN_LOOK, BN_DONE, ROTTA_LOOK, BN_AGAIN],
             r"bn .* 30/40 +14\.0 % +1:00  left 0:20",
+        ),
+        # in company it is not as fast as it would be alone
+        ([replace(BN_LOOK, speed=0.1)], r"bn .*  5/40 +12\.3 % +0:10  left 5:50"),
+        ([replace(BN_LOOK, speed=0.0)], r"bn .*  5/40 +12\.3 % +0:10 *\n"),
+        # two processes at one seed, one at the other
+        (
+            [replace(BN_LOOK, speed=1.0), BN_AGAIN],
+            r"bn .* 15/40 +13\.2 % +0:30  left 0:17",
         ),
         # at the end the mean of its seeds, and no more to wait for
         (

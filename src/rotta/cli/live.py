@@ -74,6 +74,7 @@ class _Row:
         self._errors: list[float] = []
         self._total = 0
         self._under_way: dict[int, Look] = {}
+        self._speed = 0.0  # of those that are under way, or were last
 
     def look(self, look: Look) -> None:
         """Show the error of the walks that are under way, and how long all walks will take."""
@@ -99,9 +100,9 @@ class _Row:
         seconds = self._seconds_before + sum(look.seconds for look in walking)
         total = self._seeds * self._total
         state = f"{done:>{len(str(total))}}/{total}  {error:5.1f} %  {_clock(seconds)}"
-        if done < total:
-            left = seconds / done * (total - done) / max(1, len(walking))
-            state += f"  left {_clock(left)}"
+        self._speed = sum(look.speed for look in walking) or self._speed
+        if done < total and self._speed:
+            state += f"  left {_clock((total - done) / self._speed)}"
         self._bar.update(self._task, completed=done, total=total, state=state)
 
 
