@@ -2,13 +2,14 @@
 
 import gc
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -30,6 +31,7 @@ from torch import Tensor, nn
 import rotta
 from rotta.adapters import METHODS, Adapter
 from rotta.adapters.common import defaults_of
+from rotta.adapters.input_check import BadInputError
 from rotta.adapters.logits import logits_of
 from rotta.models import build
 
@@ -282,10 +284,86 @@ def test_a_bad_first_batch_changes_nothing(name: str) -> None:
 @every_method
 def test_a_size_that_the_network_cannot_take_is_not_remembered(name: str) -> None:
     layers = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4 * 14 * 14, 10)
-    model = make(name, nn.Sequential(*layers))
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        model(images(2, side=20))
-    assert model(images(2)).shape == (2, 10)
+    model, usual = make(name, nn.Sequential(*layers)), make(name, nn.Sequential(*layers))
+    before = fingerprint(model.state_dict())
+    refused = [images(2, side=20), images(2, channels=1), images(2, channels=4), images(2, side=1)]
+    for x in refused:
+        for call in (model, model.predict):
+            with pytest.raises(
+                ValueError, match=rf"take images of shape \({x.shape[1]}, "
+            ) as caught:
+                call(x)
+            assert ("x.expand(-1, 3, -1, -1)" in str(caught.value)) == (x.shape[1] == 1)
+            assert isinstance(caught.value.__cause__, RuntimeError)
+            assert str(caught.value.__cause__) in str(caught.value)
+    assert fingerprint(model.state_dict()) == before
+    assert same(walk(model, stream()), walk(usual, stream()))
+
+
+class Fussy(nn.Module):
+    """A network that raises by itself, while it shall."""
+
+    error: ClassVar[Exception | None] = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = tiny_net()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.error is not None:
+            raise self.error
+        logits: Tensor = self.net(x)
+        return logits
+
+
+@every_method
+@pytest.mark.parametrize(
+    ("error", "becomes"),
+    [
+        (AssertionError("Input height (16) doesn't match model (224)"), BadInputError),
+        (ValueError("Input image size (16*16) doesn't match model (224*224)."), BadInputError),
+        (RuntimeError("expected input to have 3 channels, but got 1"), BadInputError),
+        # these have nothing to do with the images
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), RuntimeError),
+        (torch.OutOfMemoryError("no room for sizes like that"), torch.OutOfMemoryError),
+        (NotImplementedError("no kernel for this shape"), NotImplementedError),
+        (KeyError("channels"), KeyError),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("policy", ["raise", "skip"])
+def test_what_a_network_raises_first_is_told_apart(
+    name: str,
+    error: Exception,
+    becomes: type[Exception],
+    policy: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, usual = (make(name, Fussy(), bad_input=policy) for _ in range(2))
+    before = fingerprint(model.state_dict())
+    x = images(4)
+    x[1, 0, 0, 0] = torch.nan
+    monkeypatch.setattr(Fussy, "error", error)
+    if becomes is BadInputError and policy == "skip":
+        with pytest.warns(UserWarning, match=re.escape(str(error))):
+            assert model.predict(x).isnan().all()
+        assert fingerprint(model.state_dict()) == before
+        with pytest.warns(UserWarning, match="skipped: the network does not take images"):
+            assert model(x).isnan().all()
+        assert {reason: n for reason, n in model.skipped.items() if n} == {"shape": 1}
+        model.skipped["shape"] = 0
+    else:
+        with pytest.raises(becomes) as caught:
+            model(x)
+        assert type(caught.value) is becomes
+        assert error in (caught.value, caught.value.__cause__)
+    assert fingerprint(model.state_dict()) == before
+    monkeypatch.setattr(Fussy, "error", None)
+    assert same(walk(model, stream()), walk(usual, stream()))
+    monkeypatch.setattr(Fussy, "error", error)
+    with pytest.raises(type(error)) as later:  # by now the size is known to be right
+        model(stream()[0])
+    assert later.value is error
 
 
 @every_method

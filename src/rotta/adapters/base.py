@@ -1,6 +1,7 @@
 """What every method is: a network that predicts, adapts while it does, and can be put back."""
 
 import copy
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from rotta.adapters.input_check import (
     BadInputError,
     PixelRange,
     check_form,
+    form_refused,
     unpredicted,
     usable_images,
 )
@@ -192,11 +194,14 @@ class Adapter(nn.Module, metaclass=Method):
         like = next((p for p in self.parameters() if p.is_floating_point()), None)
         try:
             check_form(x, like, self._input_shape)
+            return self._run_well_formed(x, learn=learn)
         except BadInputError as bad:
             if self.bad_input == "raise":
                 raise
             self.skipped[bad.reason] += learn
             return unpredicted(x, self.num_classes, like)
+
+    def _run_well_formed(self, x: Tensor, *, learn: bool) -> Tensor:
         pixels = PixelRange(x) if self.bad_input == "raise" else None
         self.remember_start()
         # callers may predict under no_grad, inference_mode or autocast; learning needs none
@@ -216,7 +221,8 @@ class Adapter(nn.Module, metaclass=Method):
         shown = ToHost(self.run_fast(shows_something, x)) if watched else None
         with self._draws_given_back(always=not learn):
             with torch.set_grad_enabled(learn and self.LEARNS_FROM_ITS_PREDICTION):
-                logits = self.infer(x)
+                first = self._input_shape is None
+                logits = self._infer_first(x) if first else self.infer(x)
             if pixels is not None:
                 pixels.check(augmented_by=type(self).__name__ if self.AUGMENTS else None)
         answer = logits.detach() if self.class_mix is None else self.class_mix(logits.detach())
@@ -225,6 +231,18 @@ class Adapter(nn.Module, metaclass=Method):
             if shown is None or self._may_learn(shown.read(), logits.detach()):
                 self._learn(x, logits)
         return answer
+
+    def _infer_first(self, x: Tensor) -> Tensor:
+        """Predict a batch before any was learnt from: only the network knows what form it takes."""
+        try:
+            return self.infer(x)
+        except Exception as error:
+            refused = form_refused(x, error)
+            if refused is None:
+                raise
+            if self.bad_input == "skip":  # it may be the network that is wrong: somebody should see
+                warnings.warn(f"skipped: {refused}", stacklevel=2)
+            raise refused from error
 
     def _may_learn(self, shown: Tensor, logits: Tensor) -> bool:
         """What the guard says; a mask, (B,), tells which images show something."""
@@ -255,9 +273,6 @@ class Adapter(nn.Module, metaclass=Method):
         """Predict the images that are finite, and learn from those in range alone."""
         finite, usable = usable_images(x, self.AUGMENTS)
         odd = finite & ~usable
-        if learn:
-            self.skipped["non-finite"] += int((~finite).sum())
-            self.skipped["range"] += int(odd.sum())
         if bool(usable.all()):
             return self._run_checked(x, None, learn=learn)
         logits = unpredicted(x, self.num_classes, x)
@@ -265,6 +280,9 @@ class Adapter(nn.Module, metaclass=Method):
             logits[odd] = self._run_checked(x[odd], None, learn=False)
         if bool(usable.any()):
             logits[usable] = self._run_checked(x[usable], None, learn=learn)
+        if learn:
+            self.skipped["non-finite"] += int((~finite).sum())
+            self.skipped["range"] += int(odd.sum())
         return logits
 
     def train(self, mode: bool = True) -> Self:

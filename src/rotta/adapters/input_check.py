@@ -1,6 +1,7 @@
 """Whether a batch can be used: its form at once, its pixels while the device predicts already."""
 
 import math
+import re
 
 import torch
 from torch import Tensor
@@ -10,6 +11,9 @@ from rotta.nn.to_host import ToHost
 HALF = (torch.float16, torch.bfloat16)
 REASONS = ("non-finite", "range", "shape", "dtype", "device", "empty")
 """Why input is bad: the first two concern single images, the others a batch as a whole."""
+_ABOUT_FORM = re.compile(
+    r"\b(channels?|sizes?|shapes?|dimensions?|elements|height|width)\b", re.IGNORECASE
+)
 _OVERSHOOT = 0.5  # what resizing may leave; far less than what mean and deviation do
 
 
@@ -67,6 +71,36 @@ def check_form(x: object, like: Tensor | None, shape: tuple[int, ...] | None) ->
             f"images have shape {tuple(x.shape[1:])}, those before had "
             f"{tuple(shape)}: resize them, or reset() and start anew",
         )
+
+
+def form_refused(x: Tensor, error: Exception) -> BadInputError | None:
+    """What it means that the network raised at the first batch, whose form it alone can judge.
+
+    Args:
+        x: The batch.
+        error: What was raised. Only PyTorch's error about sizes, and those that networks raise
+            themselves: what is derived from them is about memory or the device.
+
+    Returns:
+        None where it is not about the form of images.
+
+    Example:
+        >>> grey = torch.rand(2, 1, 8, 8)
+        >>> form_refused(grey, RuntimeError("expected 3 channels")).reason
+        'shape'
+        >>> form_refused(grey, RuntimeError("out of memory")) is None
+        True
+    """
+    if type(error) not in (RuntimeError, ValueError, AssertionError):
+        return None
+    if not _ABOUT_FORM.search(str(error)):
+        return None
+    grey = " (grey ones: x.expand(-1, 3, -1, -1))" if x.shape[1] == 1 else ""
+    return BadInputError(
+        "shape",
+        f"the network does not take images of shape {tuple(x.shape[1:])} ({error}): give them the "
+        f"size and the channels of its training{grey}",
+    )
 
 
 class PixelRange:

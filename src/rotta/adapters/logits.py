@@ -5,20 +5,24 @@ from typing import Any
 from torch import Tensor, nn
 
 
+class AnswerError(ValueError):
+    """What a network returns is not what methods need, whatever it is asked."""
+
+
 def logits_of(output: Any, num_classes: int | None = None) -> Tensor:
     """The logits in what a network returned.
 
     Raises:
-        ValueError: There are none, or not ``num_classes`` of them.
+        AnswerError: There are none, or not ``num_classes`` of them.
     """
     logits = getattr(output, "logits", output)
     if not isinstance(logits, Tensor) or logits.ndim != 2:
-        raise ValueError(
+        raise AnswerError(
             "the network must return logits, (B, num_classes), or an object that has them as "
             f".logits, not {type(output).__name__}{_shape_of(logits)}"
         )
     if num_classes is not None and logits.shape[1] != num_classes:
-        raise ValueError(
+        raise AnswerError(
             f"the network tells {logits.shape[1]} classes apart, not num_classes={num_classes}: "
             f"pass num_classes={logits.shape[1]}"
         )
@@ -29,11 +33,11 @@ def checked_logits(net: nn.Module, x: Tensor, num_classes: int) -> Tensor:
     """What a network says about images, (B, C, H, W): (B, num_classes).
 
     Raises:
-        ValueError: It says something else.
+        AnswerError: It says something else.
     """
     logits = logits_of(net(x), num_classes)
     if len(logits) != len(x):
-        raise ValueError(f"the network gave {len(logits)} rows of logits for {len(x)} images")
+        raise AnswerError(f"the network gave {len(logits)} rows of logits for {len(x)} images")
     return logits
 
 
