@@ -39,6 +39,20 @@ every_method = pytest.mark.parametrize("name", METHODS)
 WITH_A_BANK = ("note", "rotta", "rotta-lasting")
 
 
+class InPlace(nn.Module):
+    """Scales colours, without or with a second place in memory."""
+
+    def __init__(self, in_place: bool) -> None:
+        super().__init__()
+        self.in_place = in_place
+        self.net = tiny_net()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.sub_(0.5).div_(0.25) if self.in_place else (x - 0.5) / 0.25
+        logits: Tensor = self.net(x)
+        return logits
+
+
 # Going back and going on
 
 
@@ -833,3 +847,54 @@ def test_the_state_of_other_options_is_refused(name: str, options: dict[str, Any
         model.load_state_dict(other.state_dict())
     assert fingerprint(model.state_dict()) == before
     assert "All keys matched" in str(model.load_state_dict(make(name).state_dict()))
+
+
+# Networks that do what others do not
+
+
+@every_method
+@pytest.mark.parametrize("guard", [False, True])
+def test_a_network_may_work_in_place_on_its_images(name: str, guard: bool) -> None:
+    """They are the caller's, and those in the bank are seen again."""
+    model, other = (make(name, InPlace(way).eval(), guard=guard) for way in (True, False))
+    for x in stream():
+        given = x.clone()
+        assert torch.equal(model.predict(given), other.predict(x))
+        assert torch.equal(model(given), other(x))
+        assert torch.equal(given, x)
+
+
+@every_method
+def test_a_network_may_hold_numbers_that_share_a_place(name: str) -> None:
+    net = small_net()
+    net.register_buffer("fifths", torch.ones(1).expand(5))
+    model = make(name, net)
+    first = walk(model, stream())
+    model.reset()
+    assert same(first, walk(model, stream()))
+
+
+@every_method
+def test_what_would_overflow_is_refused(name: str) -> None:
+    model, x = make(name), images(4)
+    model(x)
+    before = fingerprint(model.state_dict())
+    for huge in (1e10, -1e10, 1e38):
+        bad = x.clone()
+        bad[1, 0, 2, 2] = huge
+        with pytest.raises(BadInputError, match=r"images lie in") as refused:
+            model(bad)
+        assert refused.value.reason == "range"
+        assert fingerprint(model.state_dict()) == before
+
+
+@every_method
+def test_what_would_overflow_is_not_learnt_from(name: str) -> None:
+    model, plain = (make(name, bad_input="skip") for _ in range(2))
+    x = images(4)
+    x[1] = 1e38
+    model(x)
+    plain(x[[0, 2, 3]])
+    assert model.skipped["range"] == 1
+    for good in stream():
+        assert torch.equal(model(good), plain(good))

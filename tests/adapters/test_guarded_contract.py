@@ -207,3 +207,16 @@ def test_putting_back_empties_the_bank_and_renews_the_optimiser(name: str) -> No
     assert fingerprint(model.state_dict()) != start
     model.reset()
     assert fingerprint(model.state_dict()) == start
+
+
+@every_method
+def test_an_answer_that_is_no_number_is_noticed_whoever_made_it_so(name: str) -> None:
+    """What corrects for the mix of classes remembers it, and could remember anything."""
+    model = make(name, tiny_net(), guard=True, class_mix=True)
+    walk(model, batches(3))
+    assert model.class_mix is not None
+    model.class_mix.usual.fill_(torch.nan)
+    assert model(images(8)).isnan().all()
+    model(images(8, seed=1))
+    assert [event["cause"] for event in model.events] == ["not finite"]
+    assert model(images(8, seed=2)).isfinite().all()

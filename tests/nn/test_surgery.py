@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import prune
 
 from rotta.nn.rbn import RobustBatchNorm
 from rotta.nn.surgery import (
@@ -15,6 +16,8 @@ from rotta.nn.surgery import (
     replace_batch_norms,
     train_only,
 )
+
+from_batchnorm = RobustBatchNorm.from_batchnorm
 
 
 def small_net() -> nn.Sequential:
@@ -40,6 +43,62 @@ def test_a_layer_used_twice_stays_one_layer() -> None:
     assert replaced[0] is replaced[1][0]  # type: ignore[index]
     assert len(affine_parameters(replaced, (RobustBatchNorm,))) == 2
     assert not has_batch_norm(replaced)
+
+
+def test_a_layer_under_two_names_of_one_part_is_replaced_under_both() -> None:
+    norm = nn.BatchNorm2d(3)
+    replaced = replace_batch_norms(nn.Sequential(norm, norm), RobustBatchNorm.from_batchnorm)
+    assert replaced[0] is replaced[1]  # type: ignore[index]
+    assert isinstance(replaced[1], RobustBatchNorm)  # type: ignore[index]
+
+
+def test_who_listens_to_a_layer_listens_to_the_new_one() -> None:
+    net, x = nn.Sequential(nn.BatchNorm2d(3)).eval(), torch.rand(2, 3, 4, 4)
+    net[0].register_forward_hook(lambda _, inputs, output: 2 * output)
+    net[0].register_forward_pre_hook(
+        lambda _, inputs, named: ((inputs[0] + 1,), named), with_kwargs=True
+    )
+    seen = []
+    net[0].register_full_backward_hook(lambda _, of_input, of_output: seen.append(of_output))
+    x.requires_grad_()
+    expected = net(x)
+    twin = replace_batch_norms(copy_sharing_weights(net), RobustBatchNorm.from_batchnorm)
+    given = twin(x)
+    torch.testing.assert_close(given, expected)
+    given.sum().backward()
+    assert len(seen) == 1
+
+
+@torch.no_grad()
+def test_what_pruning_made_of_a_layer_is_taken_over() -> None:
+    layer, x = nn.BatchNorm2d(4).eval(), torch.rand(2, 4, 3, 3)
+    layer.bias.copy_(torch.arange(4))
+    prune.l1_unstructured(layer, "bias", amount=0.5)  # type: ignore[no-untyped-call]
+    expected = layer(x)
+    assert expected[:, 1].max() < 1  # β is 0 there now
+    own = replace_batch_norms(copy.deepcopy(nn.Sequential(layer)), from_batchnorm)
+    torch.testing.assert_close(own(x), expected)
+
+
+def test_a_layer_with_a_forward_or_call_of_its_own_is_refused() -> None:
+    class Twice(nn.BatchNorm2d):
+        def __call__(self, x: torch.Tensor) -> torch.Tensor:
+            return 2 * super().__call__(x)  # type: ignore[no-any-return]
+
+    patched = nn.BatchNorm2d(3)
+    patched.forward = lambda x: 2 * x  # type: ignore[method-assign, assignment]
+    for layer in (Twice(3), patched):
+        with pytest.raises(ValueError, match="of its own"):
+            replace_batch_norms(nn.Sequential(layer), from_batchnorm)
+
+
+def test_numbers_that_share_a_place_get_their_own_in_a_copy() -> None:
+    net = small_net()
+    net.register_buffer("thirds", torch.ones(1).expand(3))
+    twin = copy_sharing_weights(net)
+    twin.load_state_dict({**net.state_dict(), "thirds": torch.arange(3.0)})
+    assert twin.thirds.tolist() == [0, 1, 2]  # type: ignore[operator]
+    assert net.thirds.stride() == (0,)  # type: ignore[operator]
 
 
 def test_a_network_that_is_a_norm_is_replaced_itself() -> None:

@@ -5,6 +5,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import torch
@@ -24,7 +25,7 @@ from rotta.adapters.input_check import (
     usable_images,
 )
 from rotta.adapters.learnt import Learnt, addresses
-from rotta.adapters.logits import checked_logits
+from rotta.adapters.logits import Intact, checked_logits
 from rotta.adapters.method_state import (
     check_state,
     copied,
@@ -125,6 +126,7 @@ class Adapter(nn.Module, metaclass=Method):
         object.__setattr__(self, "source_net", net)
         self._start: dict[str, Any] | None = None
         self._input_shape: tuple[int, ...] | None = None
+        self._intact = Intact()
 
     source_net: nn.Module
     """The network as it was given."""
@@ -228,8 +230,8 @@ class Adapter(nn.Module, metaclass=Method):
         answer = logits.detach() if self.class_mix is None else self.class_mix(logits.detach())
         if learn:
             self._input_shape = tuple(x.shape[1:])
-            if shown is None or self._may_learn(shown.read(), logits.detach()):
-                self._learn(x, logits)
+            if shown is None or self._may_learn(shown.read(), answer):
+                self._learn(x, logits, answer)
         return answer
 
     def _infer_first(self, x: Tensor) -> Tensor:
@@ -244,17 +246,17 @@ class Adapter(nn.Module, metaclass=Method):
                 warnings.warn(f"skipped: {refused}", stacklevel=2)
             raise refused from error
 
-    def _may_learn(self, shown: Tensor, logits: Tensor) -> bool:
+    def _may_learn(self, shown: Tensor, answer: Tensor) -> bool:
         """What the guard says; a mask, (B,), tells which images show something."""
         assert self._guard is not None
-        return self._guard.may_learn(Learnt(self)) and self._guard.worth_learning(shown, logits)
+        return self._guard.may_learn(Learnt(self)) and self._guard.worth_learning(shown, answer)
 
-    def _learn(self, x: Tensor, logits: Tensor) -> None:
+    def _learn(self, x: Tensor, logits: Tensor, answer: Tensor) -> None:
         if self.class_mix is not None:
             self.class_mix.remember(logits.detach())
         self.learn(x, logits)
         if self._guard is not None:
-            self._guard.look(Learnt(self), x, logits.detach())
+            self._guard.look(Learnt(self), x, logits.detach(), answer)
         if self.reset_every is not None:
             self._start_over_if_due(len(x), self.reset_every)
 
@@ -326,7 +328,7 @@ class Adapter(nn.Module, metaclass=Method):
 
     def logits(self, net: nn.Module, x: Tensor) -> Tensor:
         """What ``net`` says about images, checked: (B, num_classes)."""
-        return checked_logits(net, x, self.num_classes)
+        return checked_logits(partial(self._intact, net), x, self.num_classes)
 
     def get_extra_state(self) -> dict[str, Any]:
         """PyTorch's hook for :meth:`state_dict`: what ``STATE`` names, and the images' shape."""

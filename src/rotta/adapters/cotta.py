@@ -1,6 +1,5 @@
 """CoTTA: continual test-time domain adaptation (Wang, Fink, Van Gool and Dai, CVPR 2022)."""
 
-import copy
 import math
 from collections.abc import Iterator
 from typing import Unpack
@@ -17,7 +16,7 @@ from rotta.nn.augment import drawn_strong_views
 from rotta.nn.batch_stats import BatchStatNorm, separate_passes
 from rotta.nn.device_draws import device_generator
 from rotta.nn.fusion import fuse_relus
-from rotta.nn.surgery import copy_sharing_weights, move_towards, replace_batch_norms
+from rotta.nn.surgery import copy_of, copy_sharing_weights, move_towards, replace_batch_norms
 
 CONFIDENCE_OF_TEN, CONFIDENCE_OF_MORE = 0.92, 0.72
 """The authors' for CIFAR-10 and CIFAR-100; ours: the first for anything up to ten classes."""
@@ -94,8 +93,8 @@ class CoTTA(Adapter):
         self.restore = restore
         self.precision = precision
         self.source = _prepare(copy_sharing_weights(net))
-        self.student = _prepare(copy.deepcopy(net)).requires_grad_(True)
-        self.teacher = _prepare(copy.deepcopy(net))
+        self.student = _prepare(copy_of(net)).requires_grad_(True)
+        self.teacher = _prepare(copy_of(net))
         self.optimiser = adam(self.student.parameters(), lr)
         self.generator = torch.Generator().manual_seed(seed)
 

@@ -14,6 +14,7 @@ REASONS = ("non-finite", "range", "shape", "dtype", "device", "empty")
 _ABOUT_FORM = re.compile(
     r"\b(channels?|sizes?|shapes?|dimensions?|elements|height|width)\b", re.IGNORECASE
 )
+_LARGEST = 1e9  # larger numbers overflow where they are squared and summed up
 _OVERSHOOT = 0.5  # what resizing may leave; far less than what mean and deviation do
 
 
@@ -140,6 +141,12 @@ class PixelRange:
                 "images in [0, 1]: scale them, and put the normalisation by mean and deviation "
                 "into the network",
             )
+        if max(-lowest, highest) > _LARGEST:
+            raise BadInputError(
+                "range",
+                f"images lie in {lowest:.3g} … {highest:.3g}, and no picture does: look where they "
+                "come from",
+            )
 
 
 def usable_images(x: Tensor, augmented: bool) -> tuple[Tensor, Tensor]:
@@ -159,9 +166,8 @@ def usable_images(x: Tensor, augmented: bool) -> tuple[Tensor, Tensor]:
     """
     lowest, highest = torch.aminmax(x.flatten(1), dim=1)
     finite = lowest.isfinite() & highest.isfinite()
-    if not augmented:
-        return finite, finite
-    return finite, finite & (lowest >= -_OVERSHOOT) & (highest <= 1 + _OVERSHOOT)
+    least, most = (-_OVERSHOOT, 1 + _OVERSHOOT) if augmented else (-_LARGEST, _LARGEST)
+    return finite, finite & (lowest >= least) & (highest <= most)
 
 
 def unpredicted(x: Tensor, num_classes: int, like: Tensor | None) -> Tensor:

@@ -1,8 +1,39 @@
 """What a network answers: its logits, and how uncertain they are."""
 
+from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
+
+
+class Intact:
+    """Asks a network about images, which stay as they are even if it works on them in place.
+
+    Whether it does is found out at its first answer; only if so is it given copies from then on.
+
+    Example:
+        >>> import torch
+        >>> x, ask = torch.ones(2, 3), Intact()
+        >>> ask(torch.relu_, x - 2).tolist() == ask(lambda y: y.sub_(1), x).tolist()
+        True
+        >>> x.tolist()
+        [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+
+    def __init__(self) -> None:
+        self._writes: bool | None = None
+
+    def __call__(self, net: Callable[[Tensor], Any], x: Tensor) -> Any:
+        """What ``net`` returns for images, (B, C, H, W)."""
+        if self._writes is False:
+            return net(x)
+        own = x.clone()
+        counts = not own.is_inference()  # the changes that are made to it
+        before = own._version if counts else 0
+        output = net(own)
+        if self._writes is None and counts:
+            self._writes = own._version != before
+        return output
 
 
 class AnswerError(ValueError):
@@ -29,7 +60,7 @@ def logits_of(output: Any, num_classes: int | None = None) -> Tensor:
     return logits
 
 
-def checked_logits(net: nn.Module, x: Tensor, num_classes: int) -> Tensor:
+def checked_logits(net: Callable[[Tensor], Any], x: Tensor, num_classes: int) -> Tensor:
     """What a network says about images, (B, C, H, W): (B, num_classes).
 
     Raises:

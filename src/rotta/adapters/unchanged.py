@@ -4,11 +4,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from torch import Tensor, nn
 
-from rotta.adapters.logits import checked_logits
+from rotta.adapters.logits import Intact, checked_logits
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,7 @@ class UnchangedPass:
     def __init__(self, net: nn.Module, num_classes: int, *, features: bool) -> None:
         self._net = net
         self._num_classes = num_classes
+        self._intact = Intact()
         self.features = features
         linear = (module for module in net.modules() if isinstance(module, nn.Linear))
         heads = [layer for layer in linear if layer.out_features == num_classes]
@@ -55,7 +57,7 @@ class UnchangedPass:
     def __call__(self, x: Tensor) -> Seen:
         """What it makes of images, (B, C, H, W)."""
         with _inputs_of(self.head if self.features else None) as inputs:
-            logits = checked_logits(self._net, x, self._num_classes)
+            logits = checked_logits(partial(self._intact, self._net), x, self._num_classes)
         return Seen(logits, inputs[-1] if inputs else None)
 
 

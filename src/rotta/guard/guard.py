@@ -98,18 +98,18 @@ class Guard:
         self._asked: ToHost | Tensor | None = None  # signals of the last look, until they are read
         self._blind_for = 0  # images, up to now, of batches in a row that showed nothing
 
-    def worth_learning(self, shown: Tensor, logits: Tensor) -> bool:
+    def worth_learning(self, shown: Tensor, answer: Tensor) -> bool:
         """Whether a batch is: at least half of it shows something. Notes when that ends and begins.
 
         Args:
             shown: Which images do, (B,), on the host; see
                 :func:`~rotta.guard.pictures.shows_something`.
-            logits: What was said about them, (B, num_classes).
+            answer: What was said about them, (B, num_classes).
         """
         was_blind = self._blind_for >= BLIND_AFTER
         if 2 * int(shown.sum()) < len(shown):
             self._batches += 1
-            self._was_finite = _extremes(logits)
+            self._was_finite = _extremes(answer)
             self._blind_for += len(shown)
             if not was_blind and self._blind_for >= BLIND_AFTER:
                 self._note("leave out", "no picture")
@@ -161,7 +161,9 @@ class Guard:
         """Whether the next :meth:`look` will ask the method for what it would say unlearnt."""
         return self._batches + 1 >= self._look_at
 
-    def look(self, method: Guarded, x: Tensor, logits: Tensor) -> None:
+    def look(
+        self, method: Guarded, x: Tensor, logits: Tensor, answer: Tensor | None = None
+    ) -> None:
         """Note a batch that was learnt from; compare with the reference if it is time.
 
         What is seen is asked for, and judged before the next batch is learnt from.
@@ -169,10 +171,11 @@ class Guard:
         Args:
             method: What was called.
             x: Images, (B, C, H, W).
-            logits: What it said about them before it learnt, (B, num_classes).
+            logits: What its network said about them before it learnt, (B, num_classes).
+            answer: What was made of that, (B, num_classes), if anything was.
         """
         self._batches += 1
-        self._was_finite = _extremes(logits)
+        self._was_finite = _extremes(logits if answer is None else answer)
         if method.learns and self._batches >= self._look_at:
             self._ask(method, logits.detach(), method.infer_unlearnt(x))
 

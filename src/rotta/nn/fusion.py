@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from torch import fx, nn
 
 from rotta.nn.relu_norm import ReluNorm
+from rotta.nn.surgery import HOOKS
 from rotta.nn.tracing import steps_of, traced
 
 _RELUS = (torch.relu, torch.relu_, F.relu, F.relu_)
 _ADDS = (operator.add, torch.add)
 _ADDS_IN_PLACE = (operator.iadd, "add_")
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 PACKAGES = ("rotta", "torch", "torchvision", "timm")
 
 
@@ -117,7 +117,7 @@ def is_known(net: nn.Module, packages: tuple[str, ...] = PACKAGES) -> bool:
 
 
 def _is_known(module: nn.Module, packages: tuple[str, ...]) -> bool:
-    listened_to = any(getattr(module, kind) for kind in _HOOKS)
+    listened_to = any(getattr(module, kind) for kind in HOOKS)
     from_package = type(module).__module__.split(".")[0] in packages
     return from_package and not listened_to and "forward" not in module.__dict__
 

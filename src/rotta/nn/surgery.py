@@ -13,6 +13,16 @@ from rotta.nn.trained_norm import BatchNorm
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 OTHER_NORMS = (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+HOOKS = (
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)
+"""Where modules hold who listens to them."""
 Layer = TypeVar("Layer", bound=nn.Module)
 
 
@@ -37,13 +47,44 @@ def copy_sharing_weights(net: nn.Module) -> nn.Module:
         for p in net.parameters()
         if id(p) not in own
     }
+    return copy_of(net, shared)
+
+
+def copy_of(net: nn.Module, instead: dict[int, nn.Parameter] | None = None) -> nn.Module:
+    """A deep copy, whose buffers have a place in memory for each of their numbers.
+
+    Args:
+        net: Any.
+        instead: What stands for tensors that are not copied, by their ``id``.
+
+    Raises:
+        ValueError: It cannot be copied; the message says what to do.
+
+    Example:
+        >>> net = nn.Identity()
+        >>> net.register_buffer("ones", torch.ones(1).expand(5))
+        >>> copy_of(net).ones.stride()
+        (1,)
+    """
     try:
-        return copy.deepcopy(net, memo=dict(shared))
+        twin = copy.deepcopy(net, memo=dict(instead or {}))
     except RuntimeError as error:
         raise ValueError(
             f"the network cannot be copied ({error}): it holds tensors with a history, as the old "
             "torch.nn.utils.weight_norm does; torch.nn.utils.parametrizations has one that can"
         ) from error
+    for module in twin.modules():
+        for name, buffer in module._buffers.items():
+            if buffer is not None and _repeats_itself(buffer):
+                module._buffers[name] = buffer.contiguous()
+    return twin
+
+
+def _repeats_itself(buffer: Tensor) -> bool:
+    """Whether several of its numbers lie in one place, so that no state can be copied into it."""
+    return buffer.layout == torch.strided and any(
+        size > 1 and stride == 0 for size, stride in zip(buffer.shape, buffer.stride(), strict=True)
+    )
 
 
 def norm_layers(net: nn.Module) -> Iterator[nn.Module]:
@@ -70,7 +111,7 @@ def replace_batch_norms(net: nn.Module, make: Callable[[BatchNorm], nn.Module]) 
         return _replacement(net, make)
     made: dict[nn.Module, nn.Module] = {}
     for parent in list(net.modules()):
-        for name, child in parent.named_children():
+        for name, child in list(parent._modules.items()):  # a layer may have several names
             if isinstance(child, BATCH_NORMS):
                 if child not in made:
                     made[child] = _replacement(child, make)
@@ -79,11 +120,27 @@ def replace_batch_norms(net: nn.Module, make: Callable[[BatchNorm], nn.Module]) 
 
 
 def _replacement(bn: BatchNorm, make: Callable[[BatchNorm], nn.Module]) -> nn.Module:
+    new = _in_its_place(bn, make)
+    new._is_full_backward_hook = bn._is_full_backward_hook
+    for kind in HOOKS:
+        getattr(new, kind).update(
+            (key, hook) for key, hook in getattr(bn, kind).items() if not _is_pytorchs(hook)
+        )
+    return new
+
+
+def _is_pytorchs(hook: Callable[..., object]) -> bool:
+    """Whether it makes γ or β, as pruning does: what it made has been taken over."""
+    module = getattr(hook, "__module__", None) or type(hook).__module__
+    return str(module).startswith("torch.")
+
+
+def _in_its_place(bn: BatchNorm, make: Callable[[BatchNorm], nn.Module]) -> nn.Module:
     """The new layer; where a subclass normalises and then goes on, the new layer and the rest.
 
     So do timm's layers that hold dropout and activation: their children, in this order.
     """
-    if type(bn).forward in {kind.forward for kind in BATCH_NORMS}:
+    if _only_normalises(bn):
         return make(bn)
     rest = list(bn.children())
     if not rest or not _goes_on_with_its_children(bn):
@@ -93,6 +150,11 @@ def _replacement(bn: BatchNorm, make: Callable[[BatchNorm], nn.Module]) -> nn.Mo
             "a module after it"
         )
     return nn.Sequential(make(bn), *rest)
+
+
+def _only_normalises(bn: BatchNorm) -> bool:
+    own_forward = "forward" in bn.__dict__ or type(bn).__call__ is not nn.Module.__call__
+    return not own_forward and type(bn).forward in {kind.forward for kind in BATCH_NORMS}
 
 
 @torch.no_grad()

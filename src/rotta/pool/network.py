@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rotta.adapters.logits import logits_of
+from rotta.adapters.logits import Intact, logits_of
 from rotta.nn.affine import scaled_and_shifted
 from rotta.nn.frozen_conv import freeze_convolutions
 from rotta.nn.fusion import fuse_relus
@@ -126,6 +126,7 @@ class PooledNetwork:
             freeze_convolutions(self._net, None, {})
         self._predicting = pack_convolutions(self._net)  # the same layers
         self._num_classes = num_classes
+        self._intact = Intact()
         self._channels = [len(norm.weight) for norm in self._norms]
         trained = ((n.running_mean, n.running_var, n.weight, n.bias) for n in self._norms)
         self.source = torch.stack([torch.cat(field) for field in zip(*trained, strict=True)])
@@ -184,7 +185,7 @@ class PooledNetwork:
 
     def _run(self, net: nn.Module, x: Tensor) -> Tensor:
         try:
-            return logits_of(net(x), self._num_classes)
+            return logits_of(self._intact(net, x), self._num_classes)
         finally:
             for norm in self._norms:  # graphs of activations hang on to them
                 norm.scale_and_shift = norm.moving = None
