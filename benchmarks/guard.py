@@ -12,7 +12,7 @@ stream on which the method does well, everything that the guard does is a false 
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -57,7 +57,7 @@ class Walker:
         return float((100 * self.wrong / self.seen).mean())
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Walk, print a line for each method, write JSON if asked."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     if arguments.pairs < 1:
         parser.error("--pairs is at least 1")
     device = torch.device(arguments.device)
