@@ -1,6 +1,7 @@
 """Files that are either complete or not there, and the two folders."""
 
 import os
+import stat
 import time
 from pathlib import Path
 
@@ -32,6 +33,18 @@ def test_a_new_file_gets_ordinary_permissions(tmp_path: Path) -> None:
         temporary.write_text("x")
     (tmp_path / "b").write_text("x")
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o755])
+def test_a_file_that_is_replaced_keeps_its_permissions(mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("old")
+    path.chmod(mode)
+    with replacing(path) as temporary:
+        assert stat.S_IMODE(temporary.stat().st_mode) == 0o600  # nobody reads along meanwhile
+        temporary.write_text("new")
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def test_home_comes_before_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

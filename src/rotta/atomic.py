@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +17,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; on success it becomes ``path``, else it vanishes.
 
     The content is flushed to the disk before the rename, so that a crash leaves either the old
-    file or the new one.
+    file or the new one. Who may read and write ``path`` stays as it was, if there was one; what is
+    half written is its owner's alone then.
 
     Raises:
         OSError: Something that is not an ordinary file is there.
@@ -33,11 +35,14 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(f"{path} is not an ordinary file: give another name")
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _beside(path)
-    temporary.touch(exist_ok=False)
+    temporary, mode = _beside(path), _mode_of(path)
+    temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
     try:
         yield temporary
         with temporary.open("rb+") as file:
+            if mode is not None:
+                with suppress(PermissionError):  # some file systems know one mode for all files
+                    temporary.chmod(mode)
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
@@ -86,6 +91,11 @@ def _resolved(path: Path) -> Path:
         return path.resolve()
     except RuntimeError as error:  # before Python 3.13, where links lead in a circle
         raise OSError(f"{path} leads nowhere ({error}): give another name") from error
+
+
+def _mode_of(path: Path) -> int | None:
+    """Who may do what with a file; none if it is not there."""
+    return stat.S_IMODE(path.stat().st_mode) if path.is_file() else None
 
 
 def _beside(path: Path) -> Path:
