@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rotta import folders
-from rotta.atomic import replacing
+from rotta.atomic import check_writable, clear_away, replacing
 from rotta.state_file import write_state
 
 
@@ -99,3 +99,32 @@ def test_what_was_broken_off_long_ago_is_cleared_away(tmp_path: Path) -> None:
             os.utime(file, (an_hour_ago, an_hour_ago))
     write_state(path, "example", {"seen": 3})
     assert set(tmp_path.iterdir()) == {path, fresh, *others}
+
+
+LONG_NAMES = ("l" * 243 + ".safetensors", "l" * 255, "a." + "s" * 253, "é" * 127, "l" * 240 + ".é")
+
+
+@pytest.mark.parametrize("name", LONG_NAMES)
+def test_names_as_long_as_the_system_allows_can_be_written(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    check_writable(path)
+    for content in ("old", "new"):
+        with replacing(path) as temporary:
+            assert temporary.name.endswith(path.suffix) or len(path.suffix) > 100
+            temporary.write_text(content)
+    assert path.read_text() == "new"
+    with replacing(path) as left:
+        left.write_text("newer")
+    left.write_text("half")  # as if another process had died over it
+    os.utime(left, (1, 1))
+    clear_away(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_names_that_are_too_long_are_refused_before_the_work(tmp_path: Path) -> None:
+    path = tmp_path / ("l" * 256)
+    with pytest.raises(OSError, match="give another place"):
+        check_writable(path)
+    with pytest.raises(OSError, match="too long"), replacing(path):
+        pass
+    assert list(tmp_path.iterdir()) == []

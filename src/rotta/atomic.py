@@ -1,5 +1,6 @@
 """Files that are either complete or not there."""
 
+import hashlib
 import os
 import re
 import secrets
@@ -10,6 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _BROKEN_OFF_AFTER = 3600  # seconds in which nobody wrote
+_TOKEN_BYTES = 4  # of which each becomes two letters
+_LONGEST_NAME = 255  # bytes, where most file systems have their limit
+_LONGEST_SUFFIX = 100  # bytes
 
 
 @contextmanager
@@ -62,6 +66,8 @@ def check_writable(path: Path) -> None:
         OSError: /dev/null/a.txt cannot be written (...): give another place
     """
     try:
+        with suppress(FileNotFoundError):
+            path.lstat()  # raises where the name is too long, which that of the probe is not
         probe = _beside(_resolved(path))
         probe.parent.mkdir(parents=True, exist_ok=True)
         probe.touch(exist_ok=False)
@@ -77,7 +83,8 @@ def clear_away(path: Path) -> None:
     """
     with suppress(OSError):  # a folder may be written to and not read
         path = path.resolve()
-        temporary = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}{re.escape(path.suffix)}")
+        before, after = map(re.escape, _around_the_token(path))
+        temporary = re.compile(rf"{before}[0-9a-f]{{8}}{after}")
         for left in path.parent.iterdir():
             if temporary.fullmatch(left.name):
                 with suppress(OSError):  # somebody else was quicker
@@ -100,4 +107,17 @@ def _mode_of(path: Path) -> int | None:
 
 def _beside(path: Path) -> Path:
     """A new name in the same folder, which :func:`clear_away` knows."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+    before, after = _around_the_token(path)
+    return path.with_name(f"{before}{secrets.token_hex(_TOKEN_BYTES)}{after}")
+
+
+def _around_the_token(path: Path) -> tuple[str, str]:
+    """How names of temporary files begin and end; of a long name, the beginning is a digest.
+
+    The suffix is kept, by which writers of images and arrays choose what they write.
+    """
+    whole = f".{path.name}.", path.suffix
+    if len(os.fsencode("".join(whole))) + 2 * _TOKEN_BYTES <= _LONGEST_NAME:
+        return whole
+    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()
+    return f".{digest}.", path.suffix if len(os.fsencode(path.suffix)) <= _LONGEST_SUFFIX else ""
