@@ -70,6 +70,22 @@ def test_reset_after_loading_has_the_seed_of_then(name: str, file: Path) -> None
     assert same(walk(loaded, stream()), expected)
 
 
+@pytest.mark.parametrize("name", SEEDED)
+def test_a_seed_given_when_loading_outlives_the_next_break(name: str, file: Path) -> None:
+    model = make(name)
+    walk(model, stream()[:3])
+    rotta.save(model, file)
+    unbroken = rotta.load(file, small_net(), seed=5)
+    rotta.save(unbroken, file)
+    loaded = rotta.load(file, small_net())
+    assert same(walk(loaded, stream()[3:]), walk(unbroken, stream()[3:]))
+    rotta.save(loaded, file)  # and the one after that
+    of_five = walk(make(name, seed=5), stream())
+    for each in (unbroken, loaded, rotta.load(file, small_net())):
+        each.reset()
+        assert same(walk(each, stream()), of_five)
+
+
 def test_options_are_those_of_then(file: Path) -> None:
     """Also those that a method keeps only as what it made of them."""
     model = make("cotta", passes=3, passes_at_once=1, restore=0.5, bad_input="skip")

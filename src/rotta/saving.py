@@ -199,7 +199,14 @@ def _free_options_of(model: Adapter) -> dict[str, Any]:
         if name not in model.built and hasattr(model, name)
     }
     generator: torch.Generator | None = getattr(model, "generator", None)
-    return free if generator is None else {**free, "seed": generator.initial_seed()}
+    return free if generator is None else {**free, "seed": _seed_of_reset(model, generator)}
+
+
+def _seed_of_reset(model: Adapter, generator: torch.Generator) -> int:
+    """That to which ``reset()`` returns; what is drawn just now may go back to another one."""
+    at_start = torch.Generator(generator.device)
+    at_start.set_state(model.start["_extra_state"]["generator"].cpu())
+    return at_start.initial_seed()
 
 
 def _continued(model: Adapter, other: Adapter) -> Adapter:
