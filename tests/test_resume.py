@@ -2,8 +2,11 @@
 
 import json
 import math
+import os
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,8 +21,8 @@ import rotta
 from rotta.adapters import METHODS, Source
 from rotta.adapters.choice import parse_methods
 from rotta.checkpoint import Checkpoint, Checkpoints
-from rotta.cli import app
-from rotta.cli.run_folder import held
+from rotta.cli import app, performing
+from rotta.cli.run_folder import claim, held, write_first
 from rotta.cli.run_request import Begun
 from rotta.comparison import Failed, Finished, Look, compare
 from rotta.datasets.base import Dataset
@@ -343,6 +346,11 @@ def test_a_run_that_says_nonsense_is_refused(where: tuple[str, str], what: objec
     assert "run.json is damaged" in refusal("--resume", "run")
 
 
+def written_anew(begun: Begun) -> None:
+    Path("run/run.json").unlink()
+    begun.write(Path("run"))
+
+
 def test_a_run_whose_ground_has_moved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, "tent", Fails)
     assert command(*WORDS, "--methods", "tent", "--delta", "inf", "--out", "run").exit_code == 1
@@ -365,9 +373,9 @@ def test_a_run_whose_ground_has_moved_is_refused(monkeypatch: pytest.MonkeyPatch
         begun.check_unchanged(versions, kernels, {}, weights)
     with pytest.raises(ValueError, match="has not the weights"):
         begun.check_unchanged(versions, kernels, data, "")
-    replace(begun, weights="").write(Path("run"))
+    written_anew(replace(begun, weights=""))
     assert "has not the weights" in refusal("--resume", "run")
-    replace(begun, request=replace(begun.request, batch_size=7)).write(Path("run"))
+    written_anew(replace(begun, request=replace(begun.request, batch_size=7)))
     assert "is the result of another run" in refusal("--resume", "run")
 
 
@@ -433,3 +441,53 @@ def test_a_complete_run_answers_so_unless_another_works_on_it() -> None:
     assert len(stored["methods"]["bn"]["seeds"]["0"].pop("per_visit")) == 2
     path.write_text(json.dumps(stored))  # as it was before there were any
     assert RunResult.load(path).methods["bn"].seeds["0"].per_visit == []
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_of_two_runs_that_begin_in_one_folder_one_is_refused(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before or after it has found the folder vacant, another one begins there."""
+
+    def claimed(*words: Any) -> Path:
+        monkeypatch.setattr(performing, "claim", claim)
+        if moment == "before":
+            assert command(*WORDS, "--methods", "bn", "--out", "run").exit_code == 0
+        folder = claim(*words)
+        assert command(*WORDS, "--methods", "bn", "--out", "run").exit_code == 0
+        return folder
+
+    monkeypatch.setattr(performing, "claim", claimed)
+    message = refusal(*WORDS[1:], "--methods", "source", "--out", "run")
+    assert "give --out another name" in message
+    assert list(without_times("run")["methods"]) == ["bn"]
+    assert Begun.read(Path("run")).request.methods == "bn"
+
+
+def test_of_many_that_write_their_request_at_once_one_does(tmp_path: Path) -> None:
+    barrier = threading.Barrier(8)
+
+    def write(number: int) -> int | None:
+        barrier.wait()
+        try:
+            write_first(tmp_path, str(number))
+        except ValueError:
+            return None
+        return number
+
+    with ThreadPoolExecutor(8) as several:
+        (first,) = [number for number in several.map(write, range(8)) if number is not None]
+    assert (tmp_path / "run.json").read_text() == str(first)
+
+
+def test_a_request_that_could_not_be_written_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError("disk full")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="full"):
+            write_first(tmp_path, "mine")
+    write_first(tmp_path, "mine")

@@ -1,5 +1,6 @@
 """Where a run goes: a folder of its own, in which nothing is written over."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,45 @@ def claim(wanted: Path | None, name: str) -> Path:
         raise ValueError(
             f"cannot make the folder of the run ({error}): give --out another place"
         ) from error
+
+
+def write_first(folder: Path, request: str) -> None:
+    """Write a run's request, by which the folder becomes its own; of two, one is refused.
+
+    The file is never replaced: its lock, see :func:`held`, would stay with the old one.
+
+    Args:
+        folder: Of the run.
+        request: What the file shall say.
+
+    Raises:
+        ValueError: There is one already; it is untouched.
+        OSError: It cannot be written; then it is not there.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp()) / "run"
+        >>> folder.mkdir()
+        >>> write_first(folder, "mine")
+        >>> write_first(folder, "yours")
+        Traceback (most recent call last):
+        ValueError: another run has just begun in ...run: give --out another name
+    """
+    path = folder / REQUEST
+    try:
+        file = path.open("x", encoding="utf-8")
+    except FileExistsError as error:
+        raise ValueError(
+            f"another run has just begun in {folder}: give --out another name"
+        ) from error
+    try:
+        with file:
+            file.write(request)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

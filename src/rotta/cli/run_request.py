@@ -8,8 +8,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from rotta.atomic import replacing
-from rotta.cli.run_folder import REQUEST
+from rotta.cli.run_folder import REQUEST, write_first
 
 _FORMAT = 1
 
@@ -51,12 +50,15 @@ class Begun:
     """The checksum of the source network."""
 
     def write(self, folder: Path) -> None:
-        """Write it into the run's folder."""
+        """Write it into the run's folder, which is this run's alone from then on.
+
+        Raises:
+            ValueError: Another run was quicker; it is untouched.
+        """
         stored = {"format": _FORMAT, **asdict(self)}
         if math.isinf(self.request.delta):
             stored["request"]["delta"] = None  # JSON has no infinity
-        with replacing(folder / REQUEST) as temporary:
-            temporary.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+        write_first(folder, json.dumps(stored, indent=1) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> "Begun":
