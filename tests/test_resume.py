@@ -332,6 +332,10 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         (("request", "seeds"), []),
         (("request", "seeds"), [0.5]),
         (("request", "threads"), True),
+        (("request", "threads"), 0),
+        (("request", "threads"), -1),
+        (("request", "threads"), 2**31),
+        (("request", "jobs"), 0),
         (("request", "limit"), "all"),
     ],
 )

@@ -334,7 +334,11 @@ def test_bursts_come_anywhere_and_of_any_class() -> None:
     assert max(moments) > 290
 
 
-@given(size=st.integers(0, 200), length=st.integers(1, 250), seed=st.integers(0, 2**32))
+@given(
+    size=st.integers(0, 200),
+    length=st.integers(1, 250) | st.just(2**63),
+    seed=st.integers(0, 2**32),
+)
 def test_a_freeze_shows_one_image_again_and_again(size: int, length: int, seed: int) -> None:
     order = freeze(stay_of([0] * size), length, np.random.default_rng(seed)).indices
     assert len(order) == size

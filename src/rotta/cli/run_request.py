@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from rotta.cli.run_folder import REQUEST, write_first
 
 _FORMAT = 1
+_TOO_MANY = 2**31  # jobs or threads, for PyTorch to count
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,10 @@ class Begun:
                 raise TypeError(f"{field} is {getattr(self.request, field)!r}")
         if not self.request.seeds:
             raise TypeError("there are no seeds")
+        for field in ("jobs", "threads"):  # the others are refused where they are used
+            number = getattr(self.request, field)
+            if not 1 <= number < _TOO_MANY:
+                raise TypeError(f"{field} is {number}")
         for name in ("versions", "data"):
             if not isinstance(self.provenance.get(name), dict):
                 raise TypeError(f"it does not hold {name}")

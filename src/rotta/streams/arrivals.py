@@ -104,7 +104,7 @@ def freeze(stay: Stay, length: int, rng: np.random.Generator) -> Stay:
         >>> freeze(stay, length=4, rng=np.random.default_rng(0)).indices.tolist()
         [0, 1, 2, 3, 4, 4, 4, 4]
     """
-    positions = np.arange(len(stay))
+    positions, length = np.arange(len(stay)), min(length, len(stay))
     moment = rng.integers(max(1, len(stay) - length + 1))
     positions[moment : moment + length] = moment
     return stay.take(positions)
