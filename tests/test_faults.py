@@ -335,7 +335,7 @@ def fuzzed(files: int, tmp_path: Path) -> None:
         if data in whole.values():
             continue
         checkpoint.path.write_bytes(data)
-        with pytest.raises(ValueError, match=r": (use|give|update|start) "):
+        with pytest.raises(ValueError, match=r": (use|give|update|remove) "):
             rotta.load(checkpoint.path, net) if name in "ab" else checkpoint.resume(along, {})
         if number % 50 == 0:
             assert [fingerprint(state.state_dict()) for state in states] == before
@@ -411,6 +411,49 @@ def crafted_files(files: int, tmp_path: Path) -> None:
 
 def test_crafted_files_are_refused_or_fit(tmp_path: Path) -> None:
     crafted_files(300, tmp_path)
+
+
+class Enough(Exception):
+    pass
+
+
+def crafted_checkpoints(files: int, tmp_path: Path) -> None:
+    """Either refused before the method changes, or the walk goes on to its end."""
+    path, rng, along = tmp_path / "crafted", random.Random(0), digit_stream()
+    net = rotta.load_source("digits")
+    options: dict[str, Any] = {"capacity": 8, "update_every": 8, "guard": True, "bad_input": "skip"}
+    model = rotta.adapt(net, "rotta", **options)
+
+    def stop(done: int, _: float) -> None:
+        if done == 5:
+            raise Enough
+
+    with pytest.MonkeyPatch.context() as often, suppress(Enough):
+        often.setattr("rotta.walk.SECONDS_PER_LOOK", 0)
+        walk_along(model, along, stop, Checkpoint(path, model, EACH_BATCH))
+    whole, refused = read_state(path, "checkpoint of a walk"), 0
+    assert whole["batches"] == 4
+    for _ in range(files):
+        content = copy.deepcopy(whole)
+        crafted(rng, rng.choice((content, content["parts"])))
+        write_state(path, "checkpoint of a walk", content)
+        model = rotta.adapt(net, "rotta", **options)
+        before = fingerprint(model.state_dict())
+        try:
+            walk_along(model, along, None, Checkpoint(path, model, math.inf))
+        except ValueError:
+            refused += 1
+            assert fingerprint(model.state_dict()) == before
+    assert files / 2 < refused < files
+
+
+def test_crafted_checkpoints_are_refused_or_fit(tmp_path: Path) -> None:
+    crafted_checkpoints(50, tmp_path)
+
+
+@pytest.mark.slow
+def test_two_thousand_crafted_checkpoints_are_refused_or_fit(tmp_path: Path) -> None:
+    crafted_checkpoints(2000, tmp_path)
 
 
 @pytest.mark.slow

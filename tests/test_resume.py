@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,10 @@ import pytest
 import torch
 from torch import Tensor
 from typer.testing import CliRunner, Result
+
+sys.path.append(str(Path(__file__).parent / "adapters"))
+
+from small_methods import fingerprint
 
 import rotta
 from rotta.adapters import METHODS, Source
@@ -155,8 +160,89 @@ def test_the_checkpoint_of_another_version_is_refused(tmp_path: Path) -> None:
     kept = read_state(path, "checkpoint of a walk")
     del kept["parts"]["notes"]["incidents"]  # which there were none of once
     write_state(path, "checkpoint of a walk", kept)
-    with pytest.raises(ValueError, match=r"another version of rotta .*'incidents'.*: remove it"):
+    with pytest.raises(
+        ValueError, match=r"another version of rotta.*'incidents'.*: remove this one file"
+    ):
         walk(built("tent"), stream_of(), checkpoint=Checkpoint(path, built("tent")))
+
+
+def kept_of_three_batches(path: Path) -> Any:
+    model = built("tent")
+    with pytest.raises(Broken):
+        walk(BreaksOff(model, 3), stream_of(), checkpoint=Checkpoint(path, model, EACH_BATCH))
+    return read_state(path, "checkpoint of a walk")
+
+
+ODD: dict[str, Any] = {
+    "nothing": lambda kept: kept.clear(),
+    "no network": lambda kept: kept.pop("network"),
+    "no method": lambda kept: kept.pop("method"),
+    "no batches": lambda kept: kept.pop("batches"),
+    "batches in words": lambda kept: kept.update(batches="three"),
+    "batches before the first": lambda kept: kept.update(batches=-1),
+    "batches beyond the last": lambda kept: kept.update(batches=10**9),
+    "a stream in words": lambda kept: kept.update(stream="fog"),
+    "a row of arrivals": lambda kept: kept["stream"].update(arrival=["steady"]),
+    "tensors for a stream": lambda kept: kept["stream"].update(seed=torch.ones(2)),
+    "no parts": lambda kept: kept.update(parts=None),
+    "a word for notes": lambda kept: kept["parts"].update(notes="x"),
+    "one count for all": lambda kept: kept["parts"]["notes"]["per_class"].update(
+        seen=torch.tensor(3)
+    ),
+    "windows in words": lambda kept: kept["parts"]["notes"]["course"].update(sizes=["six"] * 3),
+    "too few windows": lambda kept: kept["parts"]["notes"]["course"].update(sizes=[6]),
+    "an empty window": lambda kept: kept["parts"]["notes"]["course"].update(sizes=[6, 0, 6]),
+    "a list of times": lambda kept: kept["parts"]["stopwatch"].update(milliseconds=[1.0]),
+    "half a note of the bank": lambda kept: kept["parts"]["notes"]["bank"].update(samples=[6]),
+    "an event in words": lambda kept: kept["parts"]["notes"]["incidents"].update(events=["reset"]),
+    "skipped in words": lambda kept: kept["parts"]["notes"]["incidents"].update(
+        skipped={"range": "two"}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", ODD)
+def test_an_odd_checkpoint_is_refused_before_the_method_changes(
+    change: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "walk.safetensors"
+    kept = kept_of_three_batches(path)
+    ODD[change](kept)
+    write_state(path, "checkpoint of a walk", kept)
+    model = built("tent")
+    before = fingerprint(model.state_dict())
+    remedy = "remove this one file, and resume again: its walk begins anew, all others go on"
+    with pytest.raises(ValueError, match=remedy):
+        walk(model, stream_of(), checkpoint=Checkpoint(path, model))
+    assert fingerprint(model.state_dict()) == before
+    path.unlink()
+    assert walk(model, stream_of(), checkpoint=Checkpoint(path, model))
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"damaged"])
+def test_a_damaged_checkpoint_need_only_be_removed(
+    data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METHODS, "tent", Fails)
+    monkeypatch.setitem(METHODS, "pl", Fails)
+    words = (*WORDS, "--methods", "pl,tent", "--jobs", "1", "--checkpoint-every", "1e-9")
+    assert command(*words, "--out", "run").exit_code == 1
+    monkeypatch.setattr(Fails, "does", False)
+    first, second = sorted(Path("run/checkpoints").iterdir())
+    if data == b"damaged":
+        whole = first.read_bytes()
+        data = whole[:-1] + bytes([whole[-1] ^ 1])
+    first.write_bytes(data)
+    message = refusal("--resume", "run")
+    assert message.startswith(str(first))
+    assert message.endswith(
+        ": remove this one file, and resume again: its walk begins anew, all others go on"
+    )
+    first.unlink()
+    assert second.exists()
+    assert command("run", "--resume", "run").exit_code == 0
+    assert command(*words, "--out", "straight").exit_code == 0
+    assert without_times("run") == without_times("straight")
 
 
 def test_errors_per_visit_beside_the_obvious() -> None:

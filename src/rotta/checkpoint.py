@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rotta.adapters import Adapter
+from rotta.kept import whole_number
 from rotta.models.checksum import checksum
 from rotta.saving import changed_state, restore_state
 from rotta.state_file import read_state, write_state
@@ -19,6 +20,9 @@ from rotta.streams.arrivals import without_unused
 SECONDS_BETWEEN = 60.0
 """Two checkpoints, unless somebody says otherwise: so much is done again at most."""
 _KIND = "checkpoint of a walk"
+_HOLDS = ("network", "stream", "method", "parts", "batches")
+_REMEDY = "remove this one file, and resume again: its walk begins anew, all others go on"
+_ODD = (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError)
 _SUFFIX = ".safetensors"
 _LEG = "-batches"  # in a file's name, before its first and last
 
@@ -30,7 +34,7 @@ class Resumable(Protocol):
         """All of it, as tensors, numbers and what holds them."""
 
     def restore(self, state: Any) -> None:
-        """Go on from what another had gathered."""
+        """Go on from what another had gathered, if it is that."""
 
 
 class Checkpoint:
@@ -79,31 +83,41 @@ class Checkpoint:
             How many batches of the stream were done, or were none of the leg's.
 
         Raises:
-            ValueError: The file is damaged, or of another walk.
+            ValueError: The file is damaged, or of another walk; the method has not changed.
         """
         if not self.path.exists():
             return 0
-        kept = read_state(self.path, _KIND)
-        another = f"{self.path} is the checkpoint of another walk"
-        held = {"network": kept["network"], "stream": without_unused(kept["stream"])}
+        kept = read_state(self.path, _KIND, _REMEDY)
+        try:
+            network, described, method, notes, batches = (kept[name] for name in _HOLDS)
+            self._check_walk(stream, network, described)
+            self._check_place(stream, batches)
+            for name, part in parts.items():
+                part.restore(notes[name])
+        except _AnotherWalk:
+            raise
+        except _ODD as error:
+            raise ValueError(
+                f"{self.path} was kept by another version of rotta, or is damaged "
+                f"({type(error).__name__}: {error}): {_REMEDY}"
+            ) from error
+        try:  # last of all, for the method is changed as a whole or not at all
+            restore_state(self._model, method)
+        except ValueError as error:
+            raise _AnotherWalk(self.path, f": {error}, or remove the checkpoint") from error
+        return int(batches)
+
+    def _check_walk(self, stream: Stream, network: Any, described: Any) -> None:
+        held = {"network": network, "stream": without_unused(described)}
         own = {"network": self._network, "stream": without_unused(self._identity(stream))}
         for what in own:
             if held[what] != own[what]:
-                raise ValueError(f"{another}, with another {what}: remove it, or restore that")
-        try:
-            restore_state(self._model, kept["method"])
-        except ValueError as error:
-            raise ValueError(f"{another}: {error}, or remove the checkpoint") from error
-        try:
-            for name, part in parts.items():
-                part.restore(kept["parts"][name])
-        except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"{self.path} was kept by another version of rotta ({error}): remove it, and the "
-                "walk starts anew"
-            ) from error
-        batches: int = kept["batches"]
-        return batches
+                raise _AnotherWalk(self.path, f", with another {what}: remove it, or restore that")
+
+    def _check_place(self, stream: Stream, batches: Any) -> None:
+        leg = self._leg or range(len(stream))
+        if not leg.start <= whole_number(batches) <= leg.stop:
+            raise ValueError(f"{batches} batches done of those from {leg.start} to {leg.stop}")
 
     @property
     def is_wanted(self) -> bool:
@@ -142,6 +156,13 @@ class Checkpoint:
     def _identity(self, stream: Stream) -> dict[str, Any]:
         whole = _identity(stream)
         return whole if self._leg is None else {**whole, "leg": (self._leg.start, self._leg.stop)}
+
+
+class _AnotherWalk(ValueError):
+    """A checkpoint does not belong to this walk."""
+
+    def __init__(self, path: Path, how: str) -> None:
+        super().__init__(f"{path} is the checkpoint of another walk{how}")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from rotta.guard import Event
-from rotta.results import GuardEvent
+from rotta.kept import counts_by_name, whole_number
+from rotta.results import GuardEvent, read_event
 from rotta.streams import Batch
 
 
@@ -73,11 +74,11 @@ class Incidents:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the notes of another on the same walk."""
-        self.events = [GuardEvent(**event) for event in state["events"]]
-        self._samples = state["samples"]
+        self.events = [read_event(event) for event in state["events"]]
+        self._samples = whole_number(state["samples"])
         self._last = state["last"]
-        self._skipped = Counter(state["skipped"])
-        self._skipped_before = state["skipped_before"]
+        self._skipped = Counter(counts_by_name(state["skipped"]))
+        self._skipped_before = counts_by_name(state["skipped_before"])
 
     def _placed(self, event: Event, batch: Batch) -> GuardEvent:
         most_of_it = int(batch.domain.cpu().mode().values)

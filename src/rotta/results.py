@@ -189,12 +189,17 @@ def _seed(stored: Any) -> SeedResult:
         windows=windows,
         bank=_bank(stored["bank"]),
         per_visit=_numbers(stored.get("per_visit", [])),
-        events=[_event(event) for event in stored.get("events", [])],
+        events=[read_event(event) for event in stored.get("events", [])],
         skipped=_skipped(stored.get("skipped")),
     )
 
 
-def _event(stored: Any) -> GuardEvent:
+def read_event(stored: Any) -> GuardEvent:
+    """An event from what JSON made of it, or a checkpoint.
+
+    Raises:
+        KeyError, TypeError: It is none.
+    """
     signals = _mapping(stored["signals"]).items()
     values: dict[str, Any] = {
         **{name: _number(stored[name]) for name in ("batch", "samples", "evidence", "rate")},

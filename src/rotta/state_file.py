@@ -57,12 +57,14 @@ def write_state(path: Path, kind: str, content: Any) -> None:
     clear_away(path)
 
 
-def read_state(path: Path, kind: str) -> Any:
+def read_state(path: Path, kind: str, remedy: str | None = None) -> Any:
     """Read what :func:`write_state` wrote, tensors on the CPU.
 
     Args:
         path: Of the file.
         kind: Which it should be.
+        remedy: What to do if it is not, where something better is known than to look for another
+            one.
 
     Raises:
         FileNotFoundError: There is none.
@@ -71,7 +73,7 @@ def read_state(path: Path, kind: str) -> Any:
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}: check the name")
-    return state_from_bytes(path.read_bytes(), kind, str(path))
+    return state_from_bytes(path.read_bytes(), kind, str(path), remedy)
 
 
 def state_to_bytes(kind: str, content: Any) -> bytes:
@@ -85,18 +87,19 @@ def state_to_bytes(kind: str, content: Any) -> bytes:
     return b"".join(_pieces(kind, content))
 
 
-def state_from_bytes(data: bytes, kind: str, named: str) -> Any:
+def state_from_bytes(data: bytes, kind: str, named: str, remedy: str | None = None) -> Any:
     """What :func:`read_state` would read from a file that holds these bytes.
 
     Args:
         data: All of them.
         kind: Which it should be.
         named: What to call the data in messages.
+        remedy: What to say that one should do, as for :func:`read_state`.
 
     Raises:
         ValueError: As :func:`read_state`.
     """
-    metadata = _metadata(data, named)
+    metadata = _metadata(data, named, remedy)
     number = str(metadata["rotta"])
     if number.isdecimal() and int(number[:9]) > FORMAT:
         raise ValueError(
@@ -111,10 +114,10 @@ def state_from_bytes(data: bytes, kind: str, named: str) -> Any:
         content, found = _decoded(structure, tensors), metadata["kind"]
     except (ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
         raise ValueError(
-            f"{named} is damaged ({error}): use an earlier copy of it, or start anew"
+            f"{named} is damaged ({error}): {remedy or 'use an earlier copy of it, or start anew'}"
         ) from error
     if found != kind:
-        raise ValueError(f"{named} holds a {found}, not a {kind}: give another file")
+        raise ValueError(f"{named} holds a {found}, not a {kind}: {remedy or 'give another file'}")
     return content
 
 
@@ -128,7 +131,7 @@ def _pieces(kind: str, content: Any) -> tuple[memoryview, bytes, memoryview]:
     return unsigned[:place], _digest(unsigned, place), unsigned[place + len(_UNSET) :]
 
 
-def _metadata(data: bytes, named: str) -> dict[str, Any]:
+def _metadata(data: bytes, named: str, remedy: str | None) -> dict[str, Any]:
     """What the header of a file says about the rest."""
     end = _LENGTH + int.from_bytes(data[:_LENGTH], "little")
     try:
@@ -139,8 +142,8 @@ def _metadata(data: bytes, named: str) -> dict[str, Any]:
             raise ValueError("it is something else")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{named} is no whole file that rotta has saved ({error}): give another one, or an "
-            "earlier copy of it"
+            f"{named} is no whole file that rotta has saved ({error}): "
+            f"{remedy or 'give another one, or an earlier copy of it'}"
         ) from error
     return metadata
 

@@ -73,7 +73,10 @@ class Stopwatch:
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from the calls of another."""
-        self._milliseconds = state["milliseconds"].tolist()
+        calls = state["milliseconds"]
+        if not isinstance(calls, Tensor) or calls.dtype != torch.float64 or calls.ndim != 1:
+            raise ValueError("milliseconds that are no list of numbers")
+        self._milliseconds = calls.tolist()
 
     def _read_events(self) -> None:
         if self._events:

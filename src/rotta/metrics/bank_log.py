@@ -6,6 +6,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from rotta.kept import tensors_like, whole_numbers
+
 
 class Memory(Protocol):
     """A memory that says what it holds."""
@@ -66,6 +68,9 @@ class BankLog:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the notes of another."""
-        self.samples = list(state["samples"])
-        self._counts = list(state["counts"])
-        self._age = list(state["age"])
+        samples = whole_numbers(state["samples"])
+        counts = tensors_like(torch.empty(self._num_classes, dtype=torch.int64), state["counts"])
+        age = tensors_like(torch.empty(()), state["age"])
+        if not len(samples) == len(counts) == len(age):
+            raise ValueError(f"{len(samples)} notes of {len(counts)} counts and {len(age)} ages")
+        self.samples, self._counts, self._age = samples, counts, age

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rotta.evaluate import Step
+from rotta.kept import take_over, whole_number, whole_numbers
 
 MOST_WINDOWS = 120
 """Enough for a curve, and little to store."""
@@ -51,10 +52,10 @@ class Course:
     ) -> None:
         self._batches = batches
         self._batches_per_window = batches_per_window(batches)
-        windows_before, inside = divmod(first_batch, self._batches_per_window)
+        self._windows_before, inside = divmod(first_batch, self._batches_per_window)
         assert inside == 0, "the sums of a window cannot be put together from two"
         self._batches_done = first_batch
-        self._sizes: list[int] = [0] * windows_before
+        self._sizes: list[int] = [0] * self._windows_before
         windows = math.ceil(batches / self._batches_per_window)
         self._wrong = torch.zeros(windows, dtype=torch.float64, device=device)
         self._entropy = torch.zeros(windows, dtype=torch.float64, device=device)
@@ -111,11 +112,14 @@ class Course:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what another counted on the same walk."""
-        self._batches_done = state["batches_done"]
-        self._sizes = list(state["sizes"])
-        self._wrong.copy_(state["wrong"])
-        self._entropy.copy_(state["entropy"])
-        self._predicted.copy_(state["predicted"])
+        done, sizes = whole_number(state["batches_done"]), whole_numbers(state["sizes"])
+        windows = math.ceil(done / self._batches_per_window)
+        if done > self._batches or len(sizes) != windows or 0 in sizes[self._windows_before :]:
+            raise ValueError(f"windows of {sizes} samples after {done} of {self._batches} batches")
+        self._batches_done, self._sizes = done, sizes
+        take_over(self._wrong, state["wrong"])
+        take_over(self._entropy, state["entropy"])
+        take_over(self._predicted, state["predicted"])
 
     def join(self, state: Mapping[str, Any]) -> None:
         """Add what another counted that began in the window after the last one here."""

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from rotta.kept import take_over
+
 
 class VisitErrors:
     """Counts of all and of the wrong per visit and domain, on the device until they are asked for.
@@ -46,8 +48,8 @@ class VisitErrors:
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from the counts of others over the same visits and domains."""
-        self._seen.copy_(state["seen"])
-        self._wrong.copy_(state["wrong"])
+        take_over(self._seen, state["seen"])
+        take_over(self._wrong, state["wrong"])
 
     def join(self, state: Mapping[str, Tensor]) -> None:
         """Add the counts of others over the same visits and domains."""
