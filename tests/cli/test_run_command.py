@@ -275,6 +275,32 @@ def test_ctrl_c_keeps_what_is_finished_and_says_where(tmp_path: Path, jobs: str)
     assert 1 <= len(stored["methods"]["source"]["seeds"]) < 1000
 
 
+@pytest.mark.parametrize("end", ["Stopped('kept')", "KeyboardInterrupt"])
+def test_a_second_ctrl_c_while_the_command_ends_is_not_heard(end: str) -> None:
+    """Pressed when Python waits for threads that are left, at the latest."""
+    script = f"""
+import os, signal, sys, threading, time
+from rotta import cli
+from rotta.cli.console import Stopped
+
+def presses():
+    threading.main_thread().join()  # which ends its work before Python waits
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.2)
+
+def command():
+    threading.Thread(target=presses).start()
+    raise {end}
+
+cli.app.registered_commands[0].callback = command
+sys.argv = ["rotta", cli.app.registered_commands[0].name]
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr == ("stopped: kept\n" if "kept" in end else "stopped\n")
+
+
 def test_help_names_every_method_and_how_options_are_given() -> None:
     shown = rotta("run", "--help").output
     for name in (*METHODS, "all", "note:lr=0.001"):

@@ -3,6 +3,7 @@
 import atexit
 import gc
 import io
+import signal
 import sys
 from collections.abc import Callable
 
@@ -65,12 +66,19 @@ def main() -> None:
         errors.print(f"[bold red]error:[/] {_plain(error)}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except Stopped as end:
+        _stop_undisturbed()
         errors.print(f"stopped: {_plain(end)}", highlight=False, soft_wrap=True)
         sys.exit(_INTERRUPTED)
     except SystemExit as end:
         if end.code == _INTERRUPTED:
+            _stop_undisturbed()
             errors.print("stopped")
         raise
+
+
+def _stop_undisturbed() -> None:
+    """A second Ctrl-C has nothing left to stop, and would break off what Python does at its end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _plain(error: Exception) -> str:
