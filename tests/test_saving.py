@@ -276,6 +276,40 @@ def test_a_network_in_double_precision_goes_on_bit_by_bit(name: str, by: str, fi
     assert same(walk(loaded, batches[3:]), walk(model, batches[3:]))
 
 
+@every_method
+@pytest.mark.parametrize("guard", [None, True])
+def test_a_method_that_was_converted_goes_on_converted(
+    name: str, guard: bool | None, file: Path
+) -> None:
+    """Around the network as it was, which nobody has converted."""
+    net, batches = small_net(), [x.double() for x in stream()]
+    model = make(name, net)
+    walk(model, stream()[:3])
+    model.double()
+    walk(model, batches[3:5])
+    rotta.save(model, file)
+    weights = fingerprint(net.state_dict())
+    loaded = rotta.load(file, net, guard=guard)
+    assert {p.dtype for p in loaded.parameters()} == {torch.float64}
+    if guard is None:
+        assert fingerprint(loaded.state_dict()) == fingerprint(model.state_dict())
+    assert same(walk(loaded, batches[5:]), walk(model, batches[5:]))
+    for each in (loaded, model):
+        each.reset()
+    assert same(walk(loaded, batches), walk(model, batches))
+    assert fingerprint(net.state_dict()) == weights
+    with pytest.raises(ValueError, match=r"with this network in torch\.float32.*net\.to\(torch"):
+        rotta.load(file, small_net().double())
+
+
+def test_a_method_that_was_converted_in_part_is_refused(file: Path) -> None:
+    model = make("cotta")
+    next(model.parameters()).data = next(model.parameters()).data.double()
+    rotta.save(model, file)
+    with pytest.raises(ValueError, match=r"several precisions.*convert it as a whole"):
+        rotta.load(file, small_net())
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [

@@ -17,6 +17,7 @@ from rotta.state_file import read_state, write_state
 from rotta.versions import __version__
 
 _KIND = "method"
+_PRECISIONS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _NO_OPTIONS = ("method", "num_classes")  # in what a method says about how it was built
 
 
@@ -109,13 +110,14 @@ def load(
     if bad_input is not None:
         chosen["bad_input"] = bad_input
     try:
-        model: Adapter = kind(net, num_classes, **chosen)
+        model: Adapter = _in_the_dtype_of(state, kind(net, num_classes, **chosen))
     except (TypeError, RuntimeError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} holds a {name} that cannot be built here ({error})") from error
     restore_state(model, state)
     if guard is None or guard == fixed.get("guard", False):
         return model
-    return _continued(model, kind(net, num_classes, **{**chosen, "guard": guard}))
+    other = kind(net, num_classes, **{**chosen, "guard": guard})
+    return _continued(model, _in_the_dtype_of(state, other))
 
 
 def check_network(path: Path, net: nn.Module, saved: str) -> None:
@@ -130,11 +132,18 @@ def check_network(path: Path, net: nn.Module, saved: str) -> None:
         ValueError: It is another one.
     """
     own = checksum(net)
-    if own != saved:
-        raise ValueError(
-            f"{path} was saved with another network (its weights have the checksum {saved}, not "
-            f"{own}): load the weights of that time first"
-        )
+    if own == saved:
+        return
+    for dtype in _PRECISIONS:
+        if checksum(net, dtype) == saved:
+            raise ValueError(
+                f"{path} was saved with this network in {dtype}, from which it was converted: give "
+                f"it as it was then, net.to({dtype}). The method goes on in its own precision"
+            )
+    raise ValueError(
+        f"{path} was saved with another network (its weights have the checksum {saved}, not "
+        f"{own}): load the weights of that time first"
+    )
 
 
 def changed_state(model: Adapter) -> dict[str, Any]:
@@ -160,6 +169,31 @@ def restore_state(model: Adapter, changed: Mapping[str, Any]) -> None:
             f"this is not the state of {type(model).__name__} ({error}): build the method as it "
             "was built when the state was saved"
         ) from error
+
+
+def _in_the_dtype_of(state: Mapping[str, Any], model: Adapter) -> Adapter:
+    """The method, converted as the one was that was saved: by ``model.double()``, say.
+
+    Raises:
+        ValueError: It was not converted as a whole.
+    """
+    for dtype in _dtypes_that_differ(state, model)[:1]:
+        model.to(dtype)
+    if differing := _dtypes_that_differ(state, model):
+        raise ValueError(
+            f"the parameters of this method were saved in several precisions, {differing[0]} among "
+            "them: convert it as a whole before it is saved, model.double() or model.float()"
+        )
+    return model
+
+
+def _dtypes_that_differ(state: Mapping[str, Any], model: Adapter) -> list[torch.dtype]:
+    stored = ((state.get(name), own) for name, own in model.named_parameters())
+    return [
+        given.dtype
+        for given, own in stored
+        if isinstance(given, Tensor) and given.is_floating_point() and given.dtype != own.dtype
+    ]
 
 
 def _is_seed(value: Any) -> bool:
