@@ -31,6 +31,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heard_again() -> Iterator[None]:
+    """A command that was stopped ends deaf to Ctrl-C, and what later tests start would be too."""
+    heard = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, heard)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _digits_are_moved_once() -> Iterator[None]:
     """Most tests that run something load the digits, and would compute the same views again."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from rotta.adapters import METHODS, Adapter
 from rotta.adapters.common import defaults_of
 from rotta.adapters.learnt import Learnt
+from rotta.adapters.method_state import EXTRA
 from rotta.adapters.methods import lookup_options
 from rotta.models.checksum import checksum
 from rotta.registry import lookup
@@ -238,8 +239,11 @@ def _free_options_of(model: Adapter) -> dict[str, Any]:
 
 def _seed_of_reset(model: Adapter, generator: torch.Generator) -> int:
     """That to which ``reset()`` returns; what is drawn just now may go back to another one."""
+    noted = model.start[EXTRA].get("generator")  # not there if a method has it as no state
+    if noted is None:
+        return generator.initial_seed()
     at_start = torch.Generator(generator.device)
-    at_start.set_state(model.start["_extra_state"]["generator"].cpu())
+    at_start.set_state(noted.cpu())
     return at_start.initial_seed()
 
 
