@@ -5,6 +5,9 @@ is float32. The work is shared out in pieces that do not depend on how many thre
 that equal inputs give equal bits. Gradients are numbers, without gradients of their own.
 """
 
+from collections.abc import Callable
+from functools import cache
+
 import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
@@ -18,7 +21,7 @@ _PIECE = 16_384
 
 def usable(x: Tensor) -> bool:
     """Whether the kernels can serve: built, on a CPU, in float32, channels innermost."""
-    if x.device.type != "cpu" or x.dtype != torch.float32:
+    if not x.is_cpu or x.dtype != torch.float32:
         return False
     if is_watched() or x.layout != torch.strided or not are_plain(x):
         return False
@@ -296,11 +299,11 @@ def _rows(x: Tensor, own: bool = False) -> tuple[int, int, int]:
 
 def _vectors(x: Tensor, *vectors: Tensor, own: bool = False) -> tuple[int, ...]:
     """Where numbers of channels are, which a kernel would take from anywhere."""
-    shape = x.shape[:2] if own else x.shape[1:2]
+    shape, device = x.shape[:2] if own else x.shape[1:2], x.device
     for each in vectors:
-        if each.device != x.device:
+        if each.device != device:
             raise ValueError(
-                f"a batch on {x.device} meets a normalisation layer on {each.device}: bring both "
+                f"a batch on {device} meets a normalisation layer on {each.device}: bring both "
                 "to one device"
             )
         if each.shape != shape or each.dtype != torch.float32 or not each.is_contiguous():
@@ -325,6 +328,12 @@ def _changed(x: Tensor) -> Tensor:
 
 
 def _call(name: str, *arguments: object) -> None:
+    _function(name)(*arguments, torch.get_num_threads())
+
+
+@cache
+def _function(name: str) -> Callable[..., None]:
     library = native.library()
     assert library is not None, "nobody asked whether it is usable"
-    getattr(library, f"rotta_{name}")(*arguments, torch.get_num_threads())
+    function: Callable[..., None] = getattr(library, f"rotta_{name}")
+    return function

@@ -59,6 +59,9 @@ class NormKernels(Protocol):
         """Gradients of ``move_and_normalise``."""
 
 
+_KINDS: tuple[NormKernels, ...] = (norm_cuda, norm_cpu)
+
+
 def kernels_for(x: Tensor, *numbers: Tensor) -> NormKernels | None:
     """The kernels that can normalise a batch; none if that is left to PyTorch's.
 
@@ -71,8 +74,8 @@ def kernels_for(x: Tensor, *numbers: Tensor) -> NormKernels | None:
         >>> kernels_for(torch.zeros(2, 3, dtype=torch.float64)) is None
         True
     """
-    kinds: tuple[NormKernels, ...] = (norm_cuda, norm_cpu)
-    usable = next((kernels for kernels in kinds if kernels.usable(x)), None)
-    if usable is None or not are_plain(*numbers):
-        return None
-    return usable if all(each.is_contiguous() for each in numbers) else None
+    for kernels in _KINDS:
+        if kernels.usable(x):
+            as_they_lie = are_plain(*numbers) and all(map(Tensor.is_contiguous, numbers))
+            return kernels if as_they_lie else None
+    return None
