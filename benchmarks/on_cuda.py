@@ -53,8 +53,13 @@ class Figure:
     limit: float
     unit: str = ""
 
+    @property
+    def is_met(self) -> bool:
+        """Whether it is within the limit."""
+        return self.value <= self.limit
+
     def __str__(self) -> str:
-        verdict = "met" if self.value <= self.limit else "MISSED"
+        verdict = "met" if self.is_met else "MISSED"
         return f"{self.name:<58} {self.value:>8.3f} ≤ {self.limit:<6g} {self.unit:<4} {verdict}"
 
 
@@ -79,14 +84,19 @@ def main() -> None:
         parser.error("there is no CUDA device here")
     arguments.out.mkdir(parents=True, exist_ok=True)
     figures: list[Figure] = []
+    failed = False
     for name in chosen:
         start = time.monotonic()
         try:
-            figures += steps[name](arguments.out, arguments.device)
-        except Exception as error:  # what the other steps find is not to be lost
+            found = steps[name](arguments.out, arguments.device)
+            print("\n".join(map(str, found)), flush=True)
+            figures += found
+        except (Exception, SystemExit) as error:  # what the other steps find is not to be lost
             print(f"{name}: {type(error).__name__}: {error}", flush=True)
+            failed = True
         print(f"{name} took {time.monotonic() - start:.0f} s", flush=True)
-    print("\n".join(str(figure) for figure in figures))
+    print("all together:", *figures, sep="\n")
+    sys.exit(failed or not all(figure.is_met for figure in figures))
 
 
 def speed(out: Path, device: str) -> list[Figure]:
@@ -153,7 +163,7 @@ def tests(out: Path, _: str) -> list[Figure]:
     with (out / "tests.log").open("w") as log:
         ended = subprocess.run(command, cwd=HERE.parent, stdout=log, stderr=subprocess.STDOUT)
     last = (out / "tests.log").read_text().splitlines()[-1:]
-    return [Figure(f"tests: {last[0] if last else 'nothing'}", float(ended.returncode), 0.0)]
+    return [Figure(f"tests: {last[0] if last else 'nothing'}", float(ended.returncode != 0), 0.0)]
 
 
 if __name__ == "__main__":

@@ -306,7 +306,7 @@ def test_a_method_that_was_converted_in_part_is_refused(file: Path) -> None:
     model = make("cotta")
     next(model.parameters()).data = next(model.parameters()).data.double()
     rotta.save(model, file)
-    with pytest.raises(ValueError, match=r"several precisions.*convert it as a whole"):
+    with pytest.raises(ValueError, match=r"several precisions.*convert the method as a whole"):
         rotta.load(file, small_net())
 
 

@@ -45,7 +45,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb+") as file:
             if mode is not None:
-                with suppress(PermissionError):  # some file systems know one mode for all files
+                with suppress(OSError):  # some file systems know one mode for all files
                     temporary.chmod(mode)
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -19,8 +19,7 @@ class Look:
     seconds: float
     """Since its start; of one in company, what it would have taken alone."""
     speed: float = 0.0
-    """Batches per second as things go: in what company it may be, by all processes that are at it;
-    0 where that is not known yet."""
+    """Batches per second of all processes that work on it, company counted in; 0 while unknown."""
 
 
 @dataclass(frozen=True)

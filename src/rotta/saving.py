@@ -111,14 +111,14 @@ def load(
     if bad_input is not None:
         chosen["bad_input"] = bad_input
     try:
-        model: Adapter = _in_the_dtype_of(state, kind(net, num_classes, **chosen))
+        model: Adapter = _in_the_dtype_of(path, state, kind(net, num_classes, **chosen))
     except (TypeError, RuntimeError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} holds a {name} that cannot be built here ({error})") from error
     restore_state(model, state)
     if guard is None or guard == fixed.get("guard", False):
         return model
     other = kind(net, num_classes, **{**chosen, "guard": guard})
-    return _continued(model, _in_the_dtype_of(state, other))
+    return _continued(model, _in_the_dtype_of(path, state, other))
 
 
 def check_network(path: Path, net: nn.Module, saved: str) -> None:
@@ -172,7 +172,7 @@ def restore_state(model: Adapter, changed: Mapping[str, Any]) -> None:
         ) from error
 
 
-def _in_the_dtype_of(state: Mapping[str, Any], model: Adapter) -> Adapter:
+def _in_the_dtype_of(path: Path, state: Mapping[str, Any], model: Adapter) -> Adapter:
     """The method, converted as the one was that was saved: by ``model.double()``, say.
 
     Raises:
@@ -182,8 +182,8 @@ def _in_the_dtype_of(state: Mapping[str, Any], model: Adapter) -> Adapter:
         model.to(dtype)
     if differing := _dtypes_that_differ(state, model):
         raise ValueError(
-            f"the parameters of this method were saved in several precisions, {differing[0]} among "
-            "them: convert it as a whole before it is saved, model.double() or model.float()"
+            f"{path} holds parameters in several precisions, {differing[0]} among them: convert "
+            "the method as a whole before it is saved, by model.double() or model.float()"
         )
     return model
 

@@ -339,6 +339,12 @@ class Fussy(nn.Module):
         (RuntimeError("expected input to have 3 channels, but got 1"), BadInputError),
         # these have nothing to do with the images
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), RuntimeError),
+        (RuntimeError("Tried to allocate workspace of size 1"), RuntimeError),
+        (
+            RuntimeError("view size is not compatible with input tensor's size and stride"),
+            RuntimeError,
+        ),
+        (ValueError("Expected more than 1 value per channel when training"), ValueError),
         (torch.OutOfMemoryError("no room for sizes like that"), torch.OutOfMemoryError),
         (NotImplementedError("no kernel for this shape"), NotImplementedError),
         (KeyError("channels"), KeyError),
@@ -862,6 +868,28 @@ def test_a_network_may_work_in_place_on_its_images(name: str, guard: bool) -> No
         assert torch.equal(model.predict(given), other.predict(x))
         assert torch.equal(model(given), other(x))
         assert torch.equal(given, x)
+
+
+@every_method
+def test_a_network_may_begin_to_work_in_place_later(name: str) -> None:
+    """One batch of the caller's is written into, and no more."""
+
+    class Clamps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = tiny_net()
+
+        def forward(self, x: Tensor) -> Tensor:
+            logits: Tensor = self.net(x.mul_(0.5) if x[0, 0, 0, 0] > 0.5 else x)
+            return logits
+
+    dark, bright = torch.full((4, 3, 16, 16), 0.2), torch.full((4, 3, 16, 16), 0.9)
+    model = make(name, Clamps().eval())
+    model(dark)
+    model(bright.clone())
+    given = bright.clone()
+    model(given)
+    assert torch.equal(given, bright)
 
 
 @every_method

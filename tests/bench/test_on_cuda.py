@@ -1,8 +1,11 @@
 """The script for a GPU, tried on a CPU: what it would lose there is lost time."""
 
 import json
+import signal
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +28,8 @@ def test_figures_stand_beside_their_limits(
     monkeypatch.setattr(
         sys, "argv", ["on_cuda", "--out", str(tmp_path), "--steps=speed,guard", "--device=cpu"]
     )
-    on_cuda.main()
+    with pytest.raises(SystemExit):
+        on_cuda.main()
     told = capsys.readouterr().out
     record = json.loads((tmp_path / "bench-wrn-10-1.json").read_text())
     assert f"{record['rotta_over_floor']:.3f} ≤ 1.15" in told
@@ -46,7 +50,15 @@ def test_a_step_that_fails_stops_no_other(
     monkeypatch.setattr(
         sys, "argv", ["on_cuda", "--out", str(tmp_path), "--steps=speed,tests", "--device=cpu"]
     )
-    on_cuda.main()
+    with pytest.raises(SystemExit):
+        on_cuda.main()
     told = capsys.readouterr().out
     assert "speed: RuntimeError: out of memory" in told
     assert "MISSED" in told.splitlines()[-1]
+
+
+def test_tests_that_crash_are_not_met(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = SimpleNamespace(returncode=-signal.SIGSEGV)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: ended)
+    (figure,) = on_cuda.tests(tmp_path, "cpu")
+    assert not figure.is_met

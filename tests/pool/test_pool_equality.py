@@ -16,6 +16,7 @@ from separate_models import (
     same_logits,
     small_net,
 )
+from torch import Tensor, nn
 
 from rotta.models import build, load_source
 from rotta.pool import MemoryStore, Request, StreamPool
@@ -199,3 +200,27 @@ def _poison(pool: StreamPool, name: str) -> None:
     stream = pool._residents.here(name)
     assert stream is not None
     pool._engine.numbers.of(stream.row)[2:4] = torch.nan
+
+
+def test_a_network_may_work_in_place_on_its_images() -> None:
+    class Shifts(nn.Module):
+        def __init__(self, in_place: bool) -> None:
+            super().__init__()
+            self.in_place = in_place
+            self.net = small_net().float()
+
+        def forward(self, x: Tensor) -> Tensor:
+            logits: Tensor = self.net(x.sub_(0.5) if self.in_place else x - 0.5)
+            return logits
+
+    pools = [StreamPool(Shifts(way).eval(), CLASSES, **SMALL) for way in (True, False)]
+    for seed in range(6):
+        x = images(9, seed).float()
+        given = x.clone()
+        (ours,), (theirs,) = (pool.predict([Request("a", given)]) for pool in pools)
+        assert ours.logits is not None
+        assert theirs.logits is not None
+        assert torch.equal(ours.logits, theirs.logits)
+        assert torch.equal(given, x)
+        for pool in pools:
+            pool.learn()

@@ -277,14 +277,15 @@ class Adapter(nn.Module, metaclass=Method):
         odd = finite & ~usable
         if bool(usable.all()):
             return self._run_checked(x, None, learn=learn)
+        without_number, out_of_range = int((~finite).sum()), int(odd.sum())
         logits = unpredicted(x, self.num_classes, x)
         if bool(odd.any()):  # on their own: the others' statistics are none of their business
             logits[odd] = self._run_checked(x[odd], None, learn=False)
         if bool(usable.any()):
             logits[usable] = self._run_checked(x[usable], None, learn=learn)
         if learn:
-            self.skipped["non-finite"] += int((~finite).sum())
-            self.skipped["range"] += int(odd.sum())
+            self.skipped["non-finite"] += without_number
+            self.skipped["range"] += out_of_range
         return logits
 
     def train(self, mode: bool = True) -> Self:

@@ -14,6 +14,8 @@ REASONS = ("non-finite", "range", "shape", "dtype", "device", "empty")
 _ABOUT_FORM = re.compile(
     r"\b(channels?|sizes?|shapes?|dimensions?|elements|height|width)\b", re.IGNORECASE
 )
+_ABOUT_ELSE = re.compile(r"stride|contiguous|alloc|memory|buffer|workspace|grid|training", re.I)
+"""What errors speak of that name a size, but not that of images."""
 _LARGEST = 1e9  # larger numbers overflow where they are squared and summed up
 _OVERSHOOT = 0.5  # what resizing may leave; far less than what mean and deviation do
 
@@ -94,7 +96,7 @@ def form_refused(x: Tensor, error: Exception) -> BadInputError | None:
     """
     if type(error) not in (RuntimeError, ValueError, AssertionError):
         return None
-    if not _ABOUT_FORM.search(str(error)):
+    if not _ABOUT_FORM.search(str(error)) or _ABOUT_ELSE.search(str(error)):
         return None
     grey = " (grey ones: x.expand(-1, 3, -1, -1))" if x.shape[1] == 1 else ""
     return BadInputError(

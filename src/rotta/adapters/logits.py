@@ -9,7 +9,9 @@ from torch import Tensor
 class Intact:
     """Asks a network about images, which stay as they are even if it works on them in place.
 
-    Whether it does is found out at its first answer; only if so is it given copies from then on.
+    Whether it does is found out at its answers; as soon as it has, it is given copies. The first is
+    given one anyway, so only a network that begins later has a batch to write into. What is written
+    past PyTorch, by numpy or through ``.data``, is not seen.
 
     Example:
         >>> import torch
@@ -25,14 +27,12 @@ class Intact:
 
     def __call__(self, net: Callable[[Tensor], Any], x: Tensor) -> Any:
         """What ``net`` returns for images, (B, C, H, W)."""
-        if self._writes is False:
-            return net(x)
-        own = x.clone()
-        counts = not own.is_inference()  # the changes that are made to it
-        before = own._version if counts else 0
+        own = x if self._writes is False else x.clone()
+        if self._writes or own.is_inference():  # which does not count the changes made to it
+            return net(own)
+        before = own._version
         output = net(own)
-        if self._writes is None and counts:
-            self._writes = own._version != before
+        self._writes = own._version != before
         return output
 
 

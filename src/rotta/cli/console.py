@@ -35,7 +35,7 @@ def say_what_begins(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Print what somebody may not have meant; results are not mixed with it."""
+    """Print a warning, apart from the results."""
     errors.print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -59,8 +59,8 @@ ImageSize = Annotated[
     int | None,
     typer.Option(
         help="Side of the images of pacs, domainnet and `domains:PATH`, in pixels; if left out, "
-        "that of the first, at most 224; for `rotta run`, that with which the source was trained, "
-        "where its file says it.",
+        "that of the first if it is square and at most 224, else 224; for `rotta run`, that with "
+        "which the source was trained, where its file says it.",
         metavar="PX",
     ),
 ]

@@ -161,6 +161,8 @@ def _only_normalises(bn: BatchNorm) -> bool:
 def _goes_on_with_its_children(bn: BatchNorm) -> bool:
     """Whether it normalises and then calls its children in order: try it, on odd statistics."""
     probe = copy.deepcopy(bn).eval()
+    for kind in HOOKS:  # of the network's images, not of this
+        getattr(probe, kind).clear()
     if probe.running_mean is None or probe.running_var is None:
         return False
     probe.running_mean.fill_(0.5)
