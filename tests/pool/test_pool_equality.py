@@ -215,7 +215,7 @@ def test_a_network_may_work_in_place_on_its_images() -> None:
 
     pools = [StreamPool(Shifts(way).eval(), CLASSES, **SMALL) for way in (True, False)]
     for seed in range(6):
-        x = images(9, seed).float()
+        x = images(9, seed).float().contiguous(memory_format=torch.channels_last)
         given = x.clone()
         (ours,), (theirs,) = (pool.predict([Request("a", given)]) for pool in pools)
         assert ours.logits is not None
