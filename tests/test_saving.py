@@ -505,3 +505,10 @@ def _tensors(model: rotta.Adapter) -> list[Tensor]:
 
 def _by_value(model: rotta.Adapter) -> dict[str, Tensor]:
     return {name: t.cpu() for name, t in model.state_dict().items() if isinstance(t, Tensor)}
+
+
+def test_the_network_is_wanted_not_a_method_around_it(tmp_path: Path) -> None:
+    model = make("tent")
+    rotta.save(model, tmp_path / "model.rotta")
+    with pytest.raises(ValueError, match=r"give the one in it, net\.detach\(\)"):
+        rotta.load(tmp_path / "model.rotta", model)

@@ -91,6 +91,11 @@ def load(
         >>> load(path, net, guard=True, bad_input="skip").bad_input
         'skip'
     """
+    if isinstance(net, Adapter):
+        raise ValueError(
+            f"a {type(net).__name__} is no network: give the one in it, net.detach(), around which "
+            "what the file holds is built anew"
+        )
     path = Path(path)
     content = read_state(path, _KIND)
     try:

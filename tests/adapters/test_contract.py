@@ -2,7 +2,6 @@
 
 import gc
 import inspect
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -365,11 +364,11 @@ def test_what_a_network_raises_first_is_told_apart(
     x[1, 0, 0, 0] = torch.nan
     monkeypatch.setattr(Fussy, "error", error)
     if becomes is BadInputError and policy == "skip":
-        with pytest.warns(UserWarning, match=re.escape(str(error))):
+        with pytest.warns(UserWarning, match="skipped: the network does not") as told:
             assert model.predict(x).isnan().all()
+        assert str(error) in str(told[0].message)
         assert fingerprint(model.state_dict()) == before
-        with pytest.warns(UserWarning, match="skipped: the network does not take images"):
-            assert model(x).isnan().all()
+        assert model(x).isnan().all()
         assert {reason: n for reason, n in model.skipped.items() if n} == {"shape": 1}
         model.skipped["shape"] = 0
     else:

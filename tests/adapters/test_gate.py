@@ -1,5 +1,6 @@
 """Bad input: what is skipped is predicted where possible, never learnt from, and counted."""
 
+import warnings
 from typing import Any
 
 import pytest
@@ -186,3 +187,18 @@ def test_the_policy_can_be_typed() -> None:
     assert choice.settings == {**choice.options, **others}
     with pytest.raises(ValueError, match="guard takes true or false"):
         parse_methods("tent:guard=1")
+
+
+@every_method
+def test_whole_batches_that_are_skipped_are_told_once_for_each_reason(name: str) -> None:
+    """Somebody who chose to skip may have forgotten to scale, and would never learn anything."""
+    model = make(name, bad_input="skip")
+    huge = 255e9 * images(4)
+    for bad, reason in ((huge, "images lie in"), (images(4).half(), "images must be")):
+        with pytest.warns(UserWarning, match=f"skipped: {reason}") as told:
+            walk(model, [bad, bad])
+        assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(with_bad_rows(images(4), torch.nan, 0))  # of which something is learnt
+        model(huge)

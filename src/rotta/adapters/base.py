@@ -1,7 +1,6 @@
 """What every method is: a network that predicts, adapts while it does, and can be put back."""
 
 import copy
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,8 +18,9 @@ from rotta.adapters.input_check import (
     REASONS,
     BadInputError,
     PixelRange,
+    WarnOnce,
     check_form,
-    form_refused,
+    first_answer,
     unpredicted,
     usable_images,
 )
@@ -127,6 +127,7 @@ class Adapter(nn.Module, metaclass=Method):
         self._start: dict[str, Any] | None = None
         self._input_shape: tuple[int, ...] | None = None
         self._intact = Intact()
+        self._warn_once = WarnOnce()
 
     source_net: nn.Module
     """The network as it was given."""
@@ -201,6 +202,7 @@ class Adapter(nn.Module, metaclass=Method):
             if self.bad_input == "raise":
                 raise
             self.skipped[bad.reason] += learn
+            self._warn_once.of(bad)
             return unpredicted(x, self.num_classes, like)
 
     def _run_well_formed(self, x: Tensor, *, learn: bool) -> Tensor:
@@ -224,7 +226,7 @@ class Adapter(nn.Module, metaclass=Method):
         with self._draws_given_back(always=not learn):
             with torch.set_grad_enabled(learn and self.LEARNS_FROM_ITS_PREDICTION):
                 first = self._input_shape is None
-                logits = self._infer_first(x) if first else self.infer(x)
+                logits = first_answer(self.infer, x) if first else self.infer(x)
             if pixels is not None:
                 pixels.check(augmented_by=type(self).__name__ if self.AUGMENTS else None)
         answer = logits.detach() if self.class_mix is None else self.class_mix(logits.detach())
@@ -233,18 +235,6 @@ class Adapter(nn.Module, metaclass=Method):
             if shown is None or self._may_learn(shown.read(), answer):
                 self._learn(x, logits, answer)
         return answer
-
-    def _infer_first(self, x: Tensor) -> Tensor:
-        """Predict a batch before any was learnt from: only the network knows what form it takes."""
-        try:
-            return self.infer(x)
-        except Exception as error:
-            refused = form_refused(x, error)
-            if refused is None:
-                raise
-            if self.bad_input == "skip":  # it may be the network that is wrong: somebody should see
-                warnings.warn(f"skipped: {refused}", stacklevel=2)
-            raise refused from error
 
     def _may_learn(self, shown: Tensor, answer: Tensor) -> bool:
         """What the guard says; a mask, (B,), tells which images show something."""
@@ -283,6 +273,8 @@ class Adapter(nn.Module, metaclass=Method):
             logits[odd] = self._run_checked(x[odd], None, learn=False)
         if bool(usable.any()):
             logits[usable] = self._run_checked(x[usable], None, learn=learn)
+        else:
+            self._warn_once.of_pixels(x, type(self).__name__ if self.AUGMENTS else None)
         if learn:
             self.skipped["non-finite"] += without_number
             self.skipped["range"] += out_of_range

@@ -2,6 +2,8 @@
 
 import math
 import re
+import warnings
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -74,6 +76,25 @@ def check_form(x: object, like: Tensor | None, shape: tuple[int, ...] | None) ->
             f"images have shape {tuple(x.shape[1:])}, those before had "
             f"{tuple(shape)}: resize them, or reset() and start anew",
         )
+
+
+def first_answer(infer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Predict a batch before any was learnt from: only the network knows what form it takes.
+
+    Args:
+        infer: Asks the network.
+        x: Images, (B, C, H, W).
+
+    Raises:
+        BadInputError: It does not take these, as what it raised says.
+    """
+    try:
+        return infer(x)
+    except Exception as error:
+        refused = form_refused(x, error)
+        if refused is None:
+            raise
+        raise refused from error
 
 
 def form_refused(x: Tensor, error: Exception) -> BadInputError | None:
@@ -149,6 +170,26 @@ class PixelRange:
                 f"images lie in {lowest:.3g} … {highest:.3g}, and no picture does: look where they "
                 "come from",
             )
+
+
+class WarnOnce:
+    """Warns where a whole batch is skipped, once for each reason: it may be so with every batch."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def of(self, bad: BadInputError) -> None:
+        """Say why, if that is new."""
+        if bad.reason not in self._known:
+            self._known.add(bad.reason)
+            warnings.warn(f"skipped: {bad}", stacklevel=6)  # where the method was called
+
+    def of_pixels(self, x: Tensor, augmented_by: str | None) -> None:
+        """The same of images, (B, C, H, W), of which none can be used."""
+        try:
+            PixelRange(x).check(augmented_by)
+        except BadInputError as bad:
+            self.of(bad)
 
 
 def usable_images(x: Tensor, augmented: bool) -> tuple[Tensor, Tensor]:

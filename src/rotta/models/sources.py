@@ -149,7 +149,10 @@ def source_for(dataset: str) -> str:
     for name, source in SOURCES.items():
         if source.dataset == dataset.removesuffix("-c"):
             return name
-    raise ValueError(f"no source model here was trained on {dataset}: say which to use, --source")
+    raise ValueError(
+        f"no source model here was trained on {dataset}: say which to use, --source, or make one "
+        "with `rotta train`"
+    )
 
 
 def check_trained_on(source: str, dataset: str) -> None:
