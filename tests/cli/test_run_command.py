@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ from torch import Tensor
 from typer.testing import CliRunner, Result
 
 from rotta.adapters import METHODS, PAPER_METHODS, Source
-from rotta.cli import app, console, live, main, options
+from rotta.cli import app, console, live, main, options, performing
+from rotta.cli.run_folder import CHECKPOINTS
 from rotta.comparison import Failed, Look
 from rotta.models import read_weights
 
@@ -273,6 +275,18 @@ def test_ctrl_c_keeps_what_is_finished_and_says_where(tmp_path: Path, jobs: str)
     stored = record("result")
     assert stored["config"]["complete"] is False
     assert 1 <= len(stored["methods"]["source"]["seeds"]) < 1000
+
+
+def test_who_stops_a_run_is_told_from_where_it_would_go_on(tmp_path: Path) -> None:
+    unfinished = SimpleNamespace(path=tmp_path / "result.json", walks=[])
+    resuming = f"`rotta run --resume {tmp_path}` goes on with the rest from"
+    before = f"no method has come to its end; {resuming} its beginning"
+    assert performing._what_is_kept(unfinished) == before  # type: ignore[arg-type]
+    (tmp_path / CHECKPOINTS).mkdir()
+    assert performing._what_is_kept(unfinished) == before  # type: ignore[arg-type]
+    (tmp_path / CHECKPOINTS / "rotta-seed0.safetensors").touch()
+    after = performing._what_is_kept(unfinished)  # type: ignore[arg-type]
+    assert after == f"no method has come to its end; {resuming} its last checkpoints"
 
 
 @pytest.mark.parametrize("end", ["Stopped('kept')", "KeyboardInterrupt"])

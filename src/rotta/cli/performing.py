@@ -227,10 +227,12 @@ def _network(source: str, dataset: str, classes: int) -> Classifier:
 
 def _what_is_kept(record: Record) -> str:
     folder = record.path.parent
-    kept = "nothing was finished"
+    finished = "no method has come to its end"
     if record.walks:
-        kept = f"what was finished is in {record.path}, see `rotta report {folder}`"
-    return f"{kept}; `rotta run --resume {folder}` goes on"
+        finished = f"what was finished is in {record.path}, see `rotta report {folder}`"
+    kept = folder / CHECKPOINTS
+    place = "its last checkpoints" if kept.is_dir() and any(kept.iterdir()) else "its beginning"
+    return f"{finished}; `rotta run --resume {folder}` goes on with the rest from {place}"
 
 
 def _show(record: Record, stream: Stream) -> None:
