@@ -220,3 +220,17 @@ def test_an_answer_that_is_no_number_is_noticed_whoever_made_it_so(name: str) ->
     model(images(8, seed=1))
     assert [event["cause"] for event in model.events] == ["not finite"]
     assert model(images(8, seed=2)).isfinite().all()
+
+
+@every_method
+def test_the_same_is_noticed_where_a_batch_shows_nothing(name: str) -> None:
+    """Nothing is learnt from it, and yet it was answered."""
+    model = make(name, tiny_net(), guard=True, class_mix=True)
+    noise = images(8, side=32)
+    model(noise)
+    assert model.class_mix is not None
+    model.class_mix.usual.fill_(torch.nan)
+    assert model(noise).isnan().all()
+    model(noise)
+    assert "not finite" in [event["cause"] for event in model.events]
+    assert model(noise).isfinite().all()

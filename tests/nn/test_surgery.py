@@ -69,6 +69,16 @@ def test_who_listens_to_a_layer_listens_to_the_new_one() -> None:
     assert len(seen) == 1
 
 
+def test_who_listens_to_the_end_of_a_call_hears_of_one_that_fails_too() -> None:
+    net = nn.Sequential(nn.BatchNorm2d(3)).eval()
+    heard: list[object] = []
+    net[0].register_forward_hook(lambda _, inputs, output: heard.append(output), always_call=True)
+    twin = replace_batch_norms(copy_sharing_weights(net), from_batchnorm)
+    with pytest.raises(RuntimeError):
+        twin(torch.rand(2, 5, 4, 4))
+    assert heard == [None]
+
+
 @torch.no_grad()
 def test_what_pruning_made_of_a_layer_is_taken_over() -> None:
     layer, x = nn.BatchNorm2d(4).eval(), torch.rand(2, 4, 3, 3)
